@@ -93,7 +93,7 @@ static size_t tag_at(const char *at, bool *closes)
 {
     static const char *const NAMES[] = {"<think>", "<thinking>", "<reasoning>", "[think]"};
     *closes = *at && at[1] == '/';
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (*at == NAMES[i][0] && starts_nocase(at + 1 + *closes, NAMES[i] + 1))
             return strlen(NAMES[i]) + *closes;
     return 0;

@@ -33,13 +33,13 @@ uint32_t char_lower(uint32_t c)
         {0x130, 'i'}, {0x178, 0xFF}, {0x1E9E, 0xDF}, {0x212A, 'k'}, {0x212B, 0xE5}};
     if (c < 0x80) /* fast path for most text */
         return c >= 'A' && c <= 'Z' ? c + 32 : c;
-    for (size_t i = 0; i < sizeof LONE / sizeof *LONE; i++)
+    for (size_t i = 0; i < COUNT_OF(LONE); i++)
         if (c == LONE[i][0])
             return LONE[i][1];
-    for (size_t i = 0; i < sizeof SHIFTS / sizeof *SHIFTS; i++)
+    for (size_t i = 0; i < COUNT_OF(SHIFTS); i++)
         if (c >= SHIFTS[i].first && c <= SHIFTS[i].last)
             return c + SHIFTS[i].distance;
-    for (size_t i = 0; i < sizeof BLOCKS / sizeof *BLOCKS; i++)
+    for (size_t i = 0; i < COUNT_OF(BLOCKS); i++)
         if (c >= BLOCKS[i].first && c <= BLOCKS[i].last)
             return c + (c % 2 == BLOCKS[i].parity);
     return c;
@@ -156,7 +156,7 @@ enum err fold_read(const struct params *params, struct fold *fold, struct error 
         if (!fold->keep_case && !str_equal_nocase(letter_case, "ignore"))
             return err_set(why, ERR_USAGE, "case=%s: expected ignore or keep", letter_case);
     }
-    for (size_t i = 0; strip && i < sizeof STRIPS / sizeof *STRIPS; i++)
+    for (size_t i = 0; strip && i < COUNT_OF(STRIPS); i++)
         if (str_equal_nocase(strip, STRIPS[i])) {
             fold->strip = (enum fold_strip)i;
             return ERR_OK;
@@ -245,7 +245,7 @@ bool fold_equal(const struct fold *fold, struct slice a, struct slice b)
     } else {
         fold_add(&second, fold, b);
     }
-    bool equal = strcmp(text_get(&first), text_get(&second)) == 0;
+    bool equal = str_equal(text_get(&first), text_get(&second));
     text_release(&first);
     text_release(&second);
     return equal;

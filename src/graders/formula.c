@@ -36,7 +36,7 @@ static enum err add(struct lexer *lexer, struct math_token token)
     struct formula *out = lexer->out;
     if (out->count >= FORMULA_MAX)
         return ERR_BAD_VALUE;
-    out->items = xgrow(out->items, &out->capacity, out->count, sizeof *out->items);
+    XGROW(out->items, out->count, out->capacity);
     out->items[out->count++] = token;
     return ERR_OK;
 }
@@ -65,7 +65,7 @@ static enum err add_name(struct lexer *lexer, struct slice text)
 static size_t grouping(const struct lexer *lexer)
 {
     static const char *const SEPARATORS[] = {",\\!", "{,}", "\\,", ","};
-    for (size_t i = 0; i < sizeof SEPARATORS / sizeof *SEPARATORS; i++) {
+    for (size_t i = 0; i < COUNT_OF(SEPARATORS); i++) {
         size_t length = strlen(SEPARATORS[i]), digits = 0;
         if (!slice_starts(slice_between(lexer->at, lexer->end), SEPARATORS[i]) ||
             (length == 1 && lexer->depth > 0))
@@ -219,10 +219,14 @@ static enum err read_letters(struct lexer *lexer)
         return add_sign(lexer, MATH_SIGN, slice_is(run, "to") ? ':' : '/');
     if (run.length > 1 && !only_xyz && (run.length > 2 || is_short_word(run)))
         return add(lexer, (struct math_token){.kind = MATH_TEXT, .text = run});
-    enum err err = ERR_OK;
+    const struct math_token *last =
+        lexer->out->count ? &lexer->out->items[lexer->out->count - 1] : NULL;
+    bool differential = run.length == 2 && run.start[0] == 'd' && last && last->kind == MATH_SIGN &&
+                        last->sign == '/'; /* dy/dx, and not (dy/d) x */
+    enum err err = differential ? add_sign(lexer, MATH_OPEN, '(') : ERR_OK;
     for (size_t i = 0; i < run.length && !err; i++)
         err = add_name(lexer, (struct slice){run.start + i, 1});
-    return err;
+    return err || !differential ? err : add_sign(lexer, MATH_CLOSE, '(');
 }
 
 /* The braces after \text: words, except for a single letter or the name of a function. */
@@ -379,7 +383,7 @@ static enum err read_command(struct lexer *lexer)
         lexer->at++;
     if (slice_equal(name, slice_of("begin")) || slice_equal(name, slice_of("end")))
         return read_environment(lexer, name.length == 5);
-    for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++)
+    for (size_t i = 0; i < COUNT_OF(COMMANDS); i++)
         if (is_among(name, COMMANDS[i].names))
             return run_command(lexer, &COMMANDS[i]);
     return add_name(lexer, name);
@@ -443,7 +447,7 @@ static bool read_vulgar_fraction(struct lexer *lexer, enum err *err)
         {"⅕", "1", "5"}, {"⅖", "2", "5"}, {"⅗", "3", "5"}, {"⅘", "4", "5"}, {"⅙", "1", "6"},
         {"⅚", "5", "6"}, {"⅛", "1", "8"}, {"⅜", "3", "8"}, {"⅝", "5", "8"}, {"⅞", "7", "8"},
     };
-    for (size_t i = 0; i < sizeof FRACTIONS / sizeof *FRACTIONS; i++) {
+    for (size_t i = 0; i < COUNT_OF(FRACTIONS); i++) {
         if (!take(lexer, FRACTIONS[i].character))
             continue;
         struct slice over = slice_of(FRACTIONS[i].over), under = slice_of(FRACTIONS[i].under);
@@ -475,7 +479,7 @@ static bool read_cube_root(struct lexer *lexer, enum err *err)
 /* Unicode signs, and those that ASCII writes with two characters. */
 static bool read_spelling(struct lexer *lexer, enum err *err)
 {
-    for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++)
+    for (size_t i = 0; i < COUNT_OF(COMMANDS); i++)
         for (const char *name = COMMANDS[i].names + 1, *end; *name; name = end + 1) {
             end = strchr(name, ' ');
             struct slice rest = slice_between(lexer->at, lexer->end);

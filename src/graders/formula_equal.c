@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/xalloc.h"
 #include "graders/formula_parts.h"
 #include "graders/unit.h"
@@ -172,7 +173,7 @@ static bool same_words(struct part a, struct part b)
 {
     char x[LETTERS_MAX], y[LETTERS_MAX];
     return (has_words(a) || has_words(b)) && part_letters(a, x) && part_letters(b, y) &&
-           strcmp(x, y) == 0;
+           str_equal(x, y);
 }
 
 /* \text{C, A, B} */
@@ -191,7 +192,7 @@ static bool same_digits(struct part expected, struct part answer)
         return false;
     struct math_token first = {.text = a.text}, second = {.text = b.text};
     return part_letters((struct part){&first, 1}, x) &&
-           part_letters((struct part){&second, 1}, y) && strcmp(x, y) == 0;
+           part_letters((struct part){&second, 1}, y) && str_equal(x, y);
 }
 
 static bool is_empty_set(struct part part)

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 
+#include "core/text.h"
 #include "graders/unit.h"
 
 /* ---- splitting ---- */
@@ -118,7 +119,7 @@ bool part_letters(struct part part, char out[LETTERS_MAX])
 bool part_words_are(struct part part, const char *letters)
 {
     char found[LETTERS_MAX];
-    return part_letters(part, found) && strcmp(found, letters) == 0;
+    return part_letters(part, found) && str_equal(found, letters);
 }
 
 /* ---- units and suffixes ---- */
@@ -154,7 +155,7 @@ static bool has_trigonometry(struct part part)
 {
     static const char *const NAMES[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
     for (size_t i = 0; i < part.count; i++)
-        for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++)
+        for (size_t k = 0; k < COUNT_OF(NAMES); k++)
             if (part.at[i].kind == MATH_NAME && slice_equal(part.at[i].text, slice_of(NAMES[k])))
                 return true;
     return false;
@@ -214,7 +215,7 @@ static unsigned base_of(struct part part)
     part = (struct part){part.at + base, part.count - base};
     if (part.count != 1 || !(index || base))
         return 0;
-    for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (unsigned i = 0; i < COUNT_OF(NAMES); i++)
         if (part_is_word(part.at, NAMES[i]))
             return i + 2;
     return part.at->kind == MATH_NUMBER && part.at->value >= 2 && part.at->value <= 36
@@ -250,7 +251,7 @@ static bool is_operation(struct part part)
     static const char *const NAMES[] = {"int", "sum", "prod", "lim"};
     if (part.count < 4 || part.count > 60 || part.at[0].kind != MATH_NAME)
         return false;
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (slice_is(part.at[0].text, NAMES[i]))
             return true;
     return slice_is(part.at[0].text, "frac") && part.at[2].kind == MATH_NAME &&
@@ -341,7 +342,7 @@ static bool leads_condition(const struct math_token *token)
     static const char *const WORDS[] = {"for",  "with", "where", "provided", "when", "if",
                                         "and",  "that", "such",  "every",    "any",  "all",
                                         "only", "on",   "as",    "long",     "given"};
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
         if (part_is_word(token, WORDS[i]))
             return true;
     return false;
@@ -371,7 +372,7 @@ static bool is_kind_of(struct part condition, struct part expression)
         if (token->kind != MATH_TEXT && token->kind != MATH_NAME)
             return false;
         named = named || (token->kind == MATH_NAME && has_name(expression, token->text));
-        for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++)
+        for (size_t k = 0; k < COUNT_OF(KINDS); k++)
             kind = kind || part_is_word(token, KINDS[k]);
     }
     return kind && named;

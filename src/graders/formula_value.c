@@ -189,7 +189,7 @@ static const struct function {
 
 static const struct function *function_at(const struct parser *parser)
 {
-    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++)
+    for (size_t i = 0; i < COUNT_OF(FUNCTIONS); i++)
         if (is_name(parser, FUNCTIONS[i].name))
             return &FUNCTIONS[i];
     return NULL;
@@ -419,9 +419,11 @@ static double complex sum(struct parser *parser)
 bool formula_value(const struct math_token *tokens, size_t count, unsigned point,
                    double complex *value, bool *has_variables)
 {
+    if (count == 0)
+        return false;
     struct parser parser = {.at = tokens, .end = tokens + count, .point = point};
     double complex result = sum(&parser);
-    bool whole = !parser.bad && count > 0 && parser.at == parser.end;
+    bool whole = !parser.bad && parser.at == parser.end;
     *value = result;
     *has_variables = parser.variables;
     return whole;

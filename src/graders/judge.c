@@ -58,7 +58,7 @@ static const struct mode {
     },
 };
 
-enum { MODE_COUNT = sizeof MODES / sizeof *MODES, WORDS_MAX = 8, RETRIES_MAX = 100, PARTS = 3 };
+enum { MODE_COUNT = COUNT_OF(MODES), WORDS_MAX = 8, RETRIES_MAX = 100, PARTS = 3 };
 
 struct judge_grader {
     const struct judge *judge;
@@ -72,7 +72,7 @@ static enum err judge_configure(const struct grader_config *config, void *state,
     const char *wanted = params_get(config->params, "mode");
     const struct mode *mode = wanted ? NULL : &MODES[0];
     for (size_t i = 0; i < MODE_COUNT && !mode; i++)
-        if (strcmp(MODES[i].name, wanted) == 0)
+        if (str_equal(MODES[i].name, wanted))
             mode = &MODES[i];
     if (!mode)
         return err_set(why, ERR_USAGE, "mode=%s: expected truth or simpleqa", wanted);
@@ -138,7 +138,7 @@ static const struct word *parse_verdict(const struct mode *mode, const char *rep
     fold_add(&folded, &FOLD, slice_trim(slice_of(text_get(&stripped))));
     for (const struct word *word = mode->words; word < mode->words + WORDS_MAX && word->reply;
          word++)
-        if (strcmp(text_get(&folded), word->reply) == 0)
+        if (str_equal(text_get(&folded), word->reply))
             found = word;
     text_release(&folded);
     text_release(&stripped);
@@ -195,7 +195,7 @@ static enum err judge_grade(const void *state, const struct grading *what, struc
         grade_null(out, "no verdict from the judge in %u attempts: %s", out->attempts, problem);
         return ERR_OK;
     }
-    str_copy(out->label, sizeof out->label, verdict->label);
+    chars_copy(out->label, verdict->label);
     if (verdict->verdict == VERDICT_TRUE)
         grade_true(out);
     else

@@ -32,8 +32,8 @@ static enum err list_configure(const struct grader_config *config, void *state, 
     enum err err = final_read(config->params, &list->final, why);
     if (!err)
         err = tolerance_read(config->params, &list->tolerance, why);
-    list->any_order = order && strcmp(order, "any") == 0;
-    if (!err && order && !list->any_order && strcmp(order, "keep") != 0)
+    list->any_order = order && str_equal(order, "any");
+    if (!err && order && !list->any_order && !str_equal(order, "keep"))
         err = err_set(why, ERR_USAGE, "order=%s: expected keep or any", order);
     return err;
 }
@@ -67,7 +67,7 @@ static void add_item(struct items *items, struct slice item, bool starts_line)
         item = slice_trim((struct slice){item.start + 4, item.length - 4});
     if (fold_edges(item).length == 0)
         return;
-    items->at = xgrow(items->at, &items->capacity, items->count, sizeof *items->at);
+    XGROW(items->at, items->count, items->capacity);
     items->at[items->count++] = item;
 }
 
@@ -103,7 +103,7 @@ static struct slice strip_brackets(struct slice text)
 {
     static const char PAIRS[][2] = {{'[', ']'}, {'{', '}'}, {'(', ')'}};
     text = slice_trim(text);
-    for (size_t i = 0; text.length > 1 && i < sizeof PAIRS / sizeof *PAIRS; i++)
+    for (size_t i = 0; text.length > 1 && i < COUNT_OF(PAIRS); i++)
         if (text.start[0] == PAIRS[i][0] && text.start[text.length - 1] == PAIRS[i][1])
             return slice_trim((struct slice){text.start + 1, text.length - 2});
     return text;

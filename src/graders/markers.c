@@ -17,7 +17,7 @@ enum err final_read(const struct params *params, enum final_rule *rule, struct e
     static const char *const NAMES[] = {"auto", "marked", "line", "whole"};
     const char *given = params_get(params, "final");
     *rule = FINAL_AUTO;
-    for (size_t i = 0; given && i < sizeof NAMES / sizeof *NAMES; i++)
+    for (size_t i = 0; given && i < COUNT_OF(NAMES); i++)
         if (str_equal_nocase(given, NAMES[i])) {
             *rule = (enum final_rule)i;
             return ERR_OK;
@@ -199,8 +199,10 @@ static void find_statement(struct slice text, enum statement kind, struct places
         const char *value = tokens.at;
         bool noun = token_in(&token, " answer answers ") ||
                     (kind == STATEMENT_VERB && token_in(&token, " option choice "));
+        bool contracted = kind == STATEMENT_VERB && token_is(&token, "answer's");
         enum statement found =
-            noun && !doubtful
+            contracted && !doubtful ? STATEMENT_VERB
+            : noun && !doubtful
                 ? statement_after(tokens, starts_line, token_is(&token, "answer"), &value)
                 : STATEMENT_NONE;
         struct slice here = found == kind ? value_after(value, slice_end(text)) : (struct slice){0};
@@ -233,7 +235,7 @@ void find_marker(struct slice text, struct places *out)
 {
     void (*const FINDERS[])(struct slice, struct places *) = {find_answer_marker, find_hashes,
                                                               find_boxed};
-    for (size_t i = 0; i < sizeof FINDERS / sizeof *FINDERS; i++) {
+    for (size_t i = 0; i < COUNT_OF(FINDERS); i++) {
         struct places found = {.count = 0};
         FINDERS[i](text, &found);
         if (found.count && (!out->count || found.at[0].start >= out->at[0].start))

@@ -8,6 +8,7 @@
 #include "graders/formula.h"
 #include "graders/number.h"
 #include "graders/prose.h"
+#include "graders/question.h"
 #include "graders/reading.h"
 #include "graders/tokens.h"
 #include "graders/unit.h"
@@ -23,6 +24,7 @@ struct math_reader {
     bool is_number;               /* with perhaps a unit */
     bool is_words;                /* "no solution" */
     struct number number;
+    struct asked_question question;
 };
 
 static enum err math_configure(const struct grader_config *config, void *state, struct error *why)
@@ -54,7 +56,7 @@ static bool is_prose(const struct token *token)
     }
     bool function = false; /* "sin²θ", "log₂" */
     static const char *const FUNCTIONS[] = {"sin", "cos", "tan", "log", "sec", "csc", "cot"};
-    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++)
+    for (size_t i = 0; i < COUNT_OF(FUNCTIONS); i++)
         function = function || (slice_starts(token->text, FUNCTIONS[i]) &&
                                 (unsigned char)token->text.start[3] >= 0x80);
     return (letters >= 3 && !function) || token_in(token, SHORT);
@@ -132,9 +134,14 @@ static enum value_reading compare(const struct math_reader *math, struct slice t
     return equal ? READING_EXPECTED : READING_OTHER;
 }
 
-/* Whether the left side of an equation only names what the right side is: "x", "f(4)", "3 * 4". */
+/* Whether the left side of an equation only names what the right side is: "x", "f(4)", "3 * 4", "∫ 2x dx". */
 static bool is_name(struct slice left)
 {
+    static const char *const OPERATIONS[] = {"∫", "\\int", "d/d", "\\frac{d",
+                                             "∑", "\\sum", "lim", "\\lim"};
+    for (size_t i = 0; i < COUNT_OF(OPERATIONS); i++)
+        if (slice_starts(left, OPERATIONS[i]))
+            return true;
     struct tokens tokens = tokens_of(left);
     struct token token;
     unsigned names = 0, operators = 0;
@@ -147,26 +154,36 @@ static bool is_name(struct slice left)
     return !names || !operators;
 }
 
-/* What stands after the last "=", "x = 3 * 4 = 12", if the left side names it or is the same; empty if there are
+static bool is_same(const struct tolerance *tolerance, struct slice a, struct slice b)
+{
+    bool equal;
+    return !formula_equal(tolerance, a, b, &equal) && equal;
+}
+
+/* What stands after the last "=", "x = 3 * 4 = 12", if the first side names it or is the same; empty if there are
  * several equations. */
 static struct slice right_side(const struct tolerance *tolerance, struct slice text)
 {
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
-    const char *last = NULL;
-    for (; token_next(&tokens, &token); before = token) {
-        if (token_in(&token, " , ; and or "))
+    const char *first = NULL, *last = NULL;
+    for (int depth = 0; token_next(&tokens, &token); before = token) {
+        depth += token_in(&token, " ( [ ") - token_in(&token, " ) ] ");
+        if (depth <= 0 && token_in(&token, " , ; and or "))
             return (struct slice){text.start, 0};
-        if (token_is(&token, "=") && !token_in(&before, " < > ! "))
-            last = tokens.at;
+        if (!token_is(&token, "=") || token_in(&before, " < > ! "))
+            continue;
+        first = first ? first : token.text.start;
+        last = tokens.at;
     }
-    struct slice left = slice_between(text.start, last ? last - 1 : text.start);
-    bool same = false, named = last && is_name(left);
-    if (last && !named &&
-        formula_equal(tolerance, left, slice_between(last, slice_end(text)), &same))
-        same = false; /* not comparable */
-    return named || same ? strip_marks(slice_between(last, slice_end(text)))
-                         : (struct slice){text.start, 0};
+    if (!last)
+        return (struct slice){text.start, 0};
+    struct slice right = strip_marks(slice_between(last, slice_end(text))),
+                 left = slice_between(text.start, first),
+                 all_left = slice_between(text.start, last - 1);
+    bool holds =
+        is_name(left) || is_same(tolerance, left, right) || is_same(tolerance, all_left, right);
+    return holds ? right : (struct slice){text.start, 0};
 }
 
 /* The label of an option and what follows it, "\\textbf{(D)} 12". */
@@ -178,22 +195,12 @@ static bool has_labeled(const struct math_reader *math, struct slice text)
             compare(math, slice_between(close + 1, slice_end(text))) == READING_EXPECTED);
 }
 
-static bool has_sign(struct slice text, const char *signs)
-{
-    struct tokens tokens = tokens_of(text);
-    struct token token;
-    while (token_next(&tokens, &token))
-        if (token_in(&token, signs))
-            return true;
-    return false;
-}
-
 /* Whether the text is an equation that does not give the value of its left side, "3x - y = 5". */
 static bool is_relation(const struct math_reader *math, struct slice text)
 {
     const char *sign = memchr(text.start, '=', text.length);
     return sign && !memchr(math->expected.start, '=', math->expected.length) &&
-           !has_sign(text, " , ; and or < > ≤ ≥ ") && !is_name(slice_between(text.start, sign));
+           !has_token(text, " , ; and or < > ≤ ≥ ") && !is_name(slice_between(text.start, sign));
 }
 
 /* An expression, or the right side of an equation. */
@@ -212,7 +219,7 @@ static enum value_reading compare_forms(const struct math_reader *math, struct s
     if (has_labeled(math, text))
         return READING_EXPECTED;
     bool several =
-        has_sign(text, " and or ; ") && !memchr(math->expected.start, ',', math->expected.length);
+        has_token(text, " and or ; ") && !memchr(math->expected.start, ',', math->expected.length);
     const char *equals_sign = memchr(text.start, '=', text.length);
     several = several || (equals_sign && memchr(equals_sign + 1, '=',
                                                 (size_t)(slice_end(text) - equals_sign - 1)));
@@ -230,6 +237,14 @@ static struct slice only_formula(struct slice text)
     return first;
 }
 
+static bool has_digit(struct slice text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (isdigit((unsigned char)text.start[i]))
+            return true;
+    return false;
+}
+
 /* The text without a remark: "x + 1, which ...", "2 because ...", "2/3 (66.7%)". */
 static struct slice without_remark(struct slice text)
 {
@@ -239,7 +254,7 @@ static struct slice without_remark(struct slice text)
     for (; token_next(&tokens, &token); before = token) {
         bool aside =
             token_is(&token, "(") && token.spaced && slice_end(text)[-1] == ')' &&
-            (token_in(&before, " } ° $ ") || isdigit((unsigned char)slice_end(before.text)[-1]));
+            (token_in(&before, " } ° $ ! ") || isdigit((unsigned char)slice_end(before.text)[-1]));
         struct slice rest = slice_between(tokens.at, slice_end(text)), prose;
         bool remark = token_in(&token, REMARKS) && is_definite(rest) &&
                       !memchr(rest.start, '=', rest.length) &&
@@ -251,6 +266,18 @@ static struct slice without_remark(struct slice text)
     return text;
 }
 
+/* The text without a last remark on its value: "√13, roughly 3.61", "36π (about 113.1)". */
+static struct slice without_rounding(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token, before = {0};
+    for (; token_next(&tokens, &token); before = token)
+        if (token_in(&token, " ≈ about roughly approximately which or ") &&
+            token_in(&before, " ( , ") && before.text.start > text.start)
+            return strip_marks(slice_between(text.start, before.text.start));
+    return text;
+}
+
 /* What follows an arrow or "i.e.": "x → 4", "100 - 1, i.e. 99". */
 static struct slice after_arrow(struct slice text)
 {
@@ -259,7 +286,7 @@ static struct slice after_arrow(struct slice text)
         return text;
     static const char *const ARROWS[] = {"→", "⟹", "⇒", "=>", "\\implies", "\\Rightarrow", "i.e."};
     for (size_t at = text.length; at-- > 0;)
-        for (size_t i = 0; i < sizeof ARROWS / sizeof *ARROWS; i++) {
+        for (size_t i = 0; i < COUNT_OF(ARROWS); i++) {
             struct slice rest = {text.start + at, text.length - at};
             if (slice_starts(rest, ARROWS[i]))
                 return strip_marks(slice_between(rest.start + strlen(ARROWS[i]), slice_end(text)));
@@ -295,7 +322,7 @@ static enum value_reading read_number(const struct math_reader *math, struct sli
     struct slice rest = span, formula;
     if (!math->is_number || formula_next(&rest, &formula) || has_commands(span))
         return READING_NONE;
-    enum number_count count = number_at(span, kind, &number);
+    enum number_count count = number_read(span, kind, &math->question, &number);
     if (count == NUMBER_NONE)
         return READING_NONE;
     *value = number.where;
@@ -311,7 +338,7 @@ static enum value_reading read_number(const struct math_reader *math, struct sli
 }
 
 /* The expression at the end of a sentence: all after its last word. */
-static struct slice tail(struct slice sentence)
+static struct slice tail(const struct math_reader *math, struct slice sentence)
 {
     struct slice rest = strip_marks(sentence), prose, last = {0};
     while (has_prose(rest, &prose) && !is_unit(slice_between(prose.start, slice_end(rest)))) {
@@ -319,7 +346,8 @@ static struct slice tail(struct slice sentence)
         last = prose;
     }
     struct token word = {.kind = TOKEN_WORD, .text = last};
-    bool aside = last.length && token_in(&word, " of by from than except about at for over ");
+    bool aside = last.length && (token_in(&word, " of by from than except about over ") ||
+                                 (math->is_number && token_in(&word, " at for ")));
     bool closes =
         rest.length && slice_end(rest)[-1] == ')' && !memchr(rest.start, '(', rest.length);
     return aside || closes ? (struct slice){rest.start, 0} : strip_marks(rest);
@@ -332,7 +360,7 @@ static enum value_reading read_leading(const struct math_reader *math, struct sl
     struct slice line = strip_marks(span), rest = line, sentence = line;
     sentence_next(&rest, &sentence);
     sentence = strip_marks(sentence);
-    struct slice end = tail(sentence), formula = only_formula(sentence);
+    struct slice end = tail(math, sentence), formula = only_formula(sentence);
     if (kind == PLACE_RESULT && !end.length)
         formula.length = 0; /* "the root of $64$" */
     const struct slice forms[] = {span,
@@ -340,13 +368,14 @@ static enum value_reading read_leading(const struct math_reader *math, struct sl
                                   sentence,
                                   formula,
                                   without_remark(sentence),
+                                  without_rounding(sentence),
                                   after_arrow(sentence),
                                   kind == PLACE_RESULT ? end : formula};
     enum value_reading best = READING_NONE;
     if (kind == PLACE_LEADING && !is_relation(math, span) &&
         compare(math, span) == READING_EXPECTED)
         return READING_EXPECTED;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
         enum value_reading reading = forms[i].length ? compare_forms(math, forms[i]) : READING_NONE;
         if (reading == READING_NONE || (best != READING_NONE && reading == READING_OTHER))
             continue;
@@ -385,7 +414,7 @@ static enum value_reading read_sentence(const struct math_reader *math, struct s
         *value = math->words;
         return READING_EXPECTED;
     }
-    struct slice last = tail(sentence);
+    struct slice last = tail(math, sentence);
     bool ends = formula.length && slice_end(sentence) - slice_end(formula) < 8;
     *value = formula;
     if (ends)
@@ -410,11 +439,14 @@ static enum value_reading read_alone(const struct math_reader *math, struct slic
     const struct slice forms[] = {span, text, without_remark(text), after_arrow(text),
                                   is_expression(text) ? only_formula(text) : text};
     enum value_reading best = READING_NONE;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
         enum value_reading reading = compare_forms(math, forms[i]);
+        const char *end = slice_end(forms[i]);
+        bool cut = end < slice_end(text) && has_digit(slice_between(end, slice_end(text)));
         if (reading == READING_EXPECTED)
             return reading;
-        best = best == READING_NONE ? reading : best;
+        if (best == READING_NONE && !cut) /* else the value may be in the remark */
+            best = reading;
     }
     enum value_reading number = read_number(math, span, PLACE_ALONE, value);
     return number != READING_NONE ? number : best;
@@ -423,13 +455,14 @@ static enum value_reading read_alone(const struct math_reader *math, struct slic
 static enum value_reading math_read(const void *context, struct slice span, enum place_kind kind,
                                     struct slice *value)
 {
-    if (kind == PLACE_HEAD)
-        return READING_NONE;
     const struct math_reader *math = context;
     *value = span;
+    if (kind == PLACE_HEAD || kind == PLACE_CLAUSE)
+        return read_number(math, span, kind, value) == READING_EXPECTED ? READING_EXPECTED
+                                                                        : READING_NONE;
     if (kind == PLACE_SENTENCE)
         return read_sentence(math, span, value);
-    if (kind == PLACE_ALONE || kind == PLACE_BEGINNING)
+    if (kind == PLACE_ALONE || kind == PLACE_CONFIRMED || kind == PLACE_BEGINNING)
         return read_alone(math, span, value);
     return read_leading(math, span, kind, value);
 }
@@ -445,6 +478,19 @@ static bool math_mentions(const void *context, struct slice text)
             return true;
     bool words = math->is_number && number_in_words(text, &number);
     return words || !math->is_number;
+}
+
+/* A number in any role; another expression as a formula or at the end. */
+static bool math_states(const void *context, struct slice sentence)
+{
+    const struct math_reader *math = context;
+    struct slice rest = sentence, formula;
+    if (math->is_number)
+        return number_stated(sentence, math->tolerance, &math->number);
+    while (formula_next(&rest, &formula))
+        if (compare_forms(math, formula) == READING_EXPECTED)
+            return true;
+    return compare_forms(math, tail(math, without_restatement(sentence))) == READING_EXPECTED;
 }
 
 /* ---- the grader ---- */
@@ -501,7 +547,15 @@ static enum err math_grade(const void *state, const struct grading *what, struct
     if (formula_equal(&math->tolerance, wanted, wanted, &equal)) {
         grade_null(out, "the expected expression is too long to compare");
     } else {
-        struct value_reader with = {&reader, wanted, math_read, math_mentions};
+        struct value_reader with = {
+            &reader,   wanted,        what->problem ? &reader.question : NULL,
+            math_read, math_mentions, math_states};
+        if (what->problem) {
+            question_read(&reader.question, slice_of(what->problem));
+            if (answer.bytes)
+                mask_asked_words(&reader.question, answer.bytes);
+        }
+
         reading_grade(&with, slice_of(text_get(&answer)), math->final, out);
     }
     text_release(&expected);

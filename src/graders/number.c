@@ -650,9 +650,16 @@ static bool is_pronoun(const struct token *before, const struct token *token, st
 /* The last number in words: "forty-two", "minus seven", "three quarters". */
 bool number_in_words(struct slice text, struct number *out)
 {
+    bool several;
+    return numbers_in_words(text, out, &several);
+}
+
+bool numbers_in_words(struct slice text, struct number *out, bool *several)
+{
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
     bool found = false;
+    *several = false;
     for (; token_next(&tokens, &token); before = token) {
         double value = 1;
         bool single = token_is(&token, "single") && token_is(&before, "a"); /* "a single orange" */
@@ -660,8 +667,9 @@ bool number_in_words(struct slice text, struct number *out)
             is_pronoun(&before, &token, tokens))
             continue;
         bool negative = before.text.length && token_in(&before, " minus negative ");
-        *out = (struct number){.value = negative ? -value : value};
-        out->plain = out->value;
+        value = negative ? -value : value;
+        *several = *several || (found && value != out->value);
+        *out = (struct number){.value = value, .plain = value};
         out->where = slice_between(negative ? before.text.start : token.text.start, tokens.at);
         found = true;
     }

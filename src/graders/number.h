@@ -55,6 +55,9 @@ bool number_whole(struct slice text, struct number *out);
 /* The last number in words: "forty-two", "minus seven", "three quarters". */
 bool number_in_words(struct slice text, struct number *out);
 
+/* The same; *several: there are others that differ. */
+bool numbers_in_words(struct slice text, struct number *out, bool *several);
+
 /* If only one has a percent sign, both interpretations count. */
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
@@ -66,6 +69,16 @@ enum number_count { NUMBER_NONE, NUMBER_ONE, NUMBER_SEVERAL };
 /* The number that such a place gives as its value: not that of a denial, a bound ("at least 7"), an ordinal, a name
  * ("step 2") or a circumstance ("in 5 days"). */
 enum number_count number_at(struct slice span, enum place_kind kind, struct number *out);
+
+/* The same with the question, whose numbers are given: the only other one of a clause or sentence.  PLACE_HEAD: only with
+ * a question, as the number of a first clause may as well be given. */
+struct asked_question;
+enum number_count number_read(struct slice span, enum place_kind kind,
+                              const struct asked_question *question, struct number *out);
+
+/* Whether the sentence states the number. */
+bool number_stated(struct slice sentence, const struct tolerance *tolerance,
+                   const struct number *expected);
 
 /* The text after a number, where its unit is. */
 struct slice number_unit(struct slice text, const struct number *number);

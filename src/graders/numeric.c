@@ -6,6 +6,7 @@
 #include "graders/fold.h"
 #include "graders/number.h"
 #include "graders/prose.h"
+#include "graders/question.h"
 #include "graders/reading.h"
 #include "graders/tokens.h"
 #include "graders/unit.h"
@@ -118,11 +119,87 @@ static enum number_count only_number(struct slice sentence, struct number *out)
     }
     if (count)
         return NUMBER_ONE;
-    if (all || !number_in_words(sentence, out))
+    bool several;
+    if (all || !numbers_in_words(sentence, out, &several))
         return NUMBER_NONE;
-    bool several = number_in_words(slice_between(sentence.start, out->where.start), &next) &&
-                   !number_equal(&SAME, out, &next);
     return several ? NUMBER_SEVERAL : NUMBER_ONE;
+}
+
+/* The text after the last "=" that has a number, "5 * 4 = 20 apples", unless a calculation follows it, "20 = 5 * 4". */
+static struct slice after_equals(struct slice text)
+{
+    struct number number;
+    for (size_t i = text.length; i > 0; i--)
+        if (text.start[i - 1] == '=' ||
+            (i > 2 && slice_starts((struct slice){text.start + i - 3, 3}, "≈"))) {
+            struct slice rest = slice_trim((struct slice){text.start + i, text.length - i});
+            return number_first(rest, &number) && !is_part(rest, &number) ? rest : text;
+        }
+    return text;
+}
+
+static bool is_given(struct slice question, const struct number *number)
+{
+    struct numbers numbers = {.text = question};
+    struct number given;
+    while (number_next(&numbers, &given))
+        if (number_equal(&SAME, &given, number))
+            return true;
+    return false;
+}
+
+/* Whether another number follows as an alternative or the end of a range: "7 or 8", "7 to 8", "7, 8". */
+static bool has_other_number(struct slice text, const struct number *number)
+{
+    struct tokens tokens = tokens_of(number_unit(text, number));
+    struct token token = {0};
+    unsigned words = 0;
+    while (token_next(&tokens, &token) && words < 3 &&
+           !token_in(&token, " ( . ; because since as ")) {
+        if (token_in(&token, " or and to - – , / & ")) {
+            struct token next = {0};
+            struct tokens look = tokens;
+            while (token_next(&look, &next) && next.kind == TOKEN_MARK)
+                ;
+            return isdigit((unsigned char)(next.text.length ? *next.text.start : 'x'));
+        }
+        words += token.kind == TOKEN_WORD;
+    }
+    return false;
+}
+
+/* Depth of parentheses at a position. */
+static int depth_at(struct slice text, const char *position)
+{
+    int depth = 0;
+    for (const char *c = text.start; c < position; c++)
+        depth += (*c == '(') - (*c == ')');
+    return depth;
+}
+
+static enum number_count number_not_given(struct slice clause,
+                                          const struct asked_question *question, struct number *out)
+{
+    enum number_count count = NUMBER_NONE;
+    struct number next;
+    struct numbers numbers = {.text = clause};
+    while (number_next(&numbers, &next)) {
+        struct token before = token_before(clause, next.where.start);
+        if (is_bound(&before))
+            return NUMBER_NONE;
+        bool calculated = is_operand(&before) || is_part(clause, &next);
+        if (calculated || depth_at(clause, next.where.start) > 0 || is_given(question->stem, &next))
+            continue;
+        if (is_aside(&before) && !asks_with(question, &before) &&
+            !(token_is(&before, "in") && is_year(&next)))
+            return NUMBER_NONE;
+        bool other = count == NUMBER_ONE && !number_equal(&SAME, out, &next);
+        *out = next;
+        if (other || has_other_number(clause, &next))
+            return NUMBER_SEVERAL;
+        count = NUMBER_ONE;
+    }
+    return count;
 }
 
 /* The text up to a remark in parentheses, "255 (0xFF)"; all of it without a number before that. */
@@ -145,12 +222,8 @@ static enum number_count in_sentence(struct slice sentence, struct number *out)
     struct slice unit = number_unit(sentence, out);
     if (memchr(unit.start, ':', unit.length)) /* "3 cases: ..." */
         return NUMBER_NONE;
-    struct tokens tokens = tokens_of(sentence);
-    struct token token;
-    while (token_next(&tokens, &token))
-        if (token_in(&token, " half twice double triple root times "))
-            return NUMBER_NONE; /* "half of 42" */
-    return NUMBER_ONE;
+    bool derived = has_token(sentence, " half twice double triple root times "); /* "half of 42" */
+    return derived ? NUMBER_NONE : NUMBER_ONE;
 }
 
 /* The text after a label, "Total cost: " or "x = ". */
@@ -190,39 +263,6 @@ static enum number_count alone(struct slice text, struct number *out)
     bool first = out->where.start == text.start;
     bool only = is_words(number_unit(text, out), UNIT_WORDS) && !is_part(text, out);
     return first && only && is_definite(text) ? NUMBER_ONE : NUMBER_NONE;
-}
-
-/* The text after the last "=" that has a number, "5 * 4 = 20 apples", unless a calculation follows it, "20 = 5 * 4". */
-static struct slice after_equals(struct slice text)
-{
-    struct number number;
-    for (size_t i = text.length; i > 0; i--)
-        if (text.start[i - 1] == '=' ||
-            (i > 2 && slice_starts((struct slice){text.start + i - 3, 3}, "≈"))) {
-            struct slice rest = slice_trim((struct slice){text.start + i, text.length - i});
-            return number_first(rest, &number) && !is_part(rest, &number) ? rest : text;
-        }
-    return text;
-}
-
-/* Whether another number follows as an alternative or the end of a range: "7 or 8", "7 to 8", "7, 8". */
-static bool has_other_number(struct slice text, const struct number *number)
-{
-    struct tokens tokens = tokens_of(number_unit(text, number));
-    struct token token = {0};
-    unsigned words = 0;
-    while (token_next(&tokens, &token) && words < 3 &&
-           !token_in(&token, " ( . ; because since as ")) {
-        if (token_in(&token, " or and to - – , / & ")) {
-            struct token next = {0};
-            struct tokens look = tokens;
-            while (token_next(&look, &next) && next.kind == TOKEN_MARK)
-                ;
-            return isdigit((unsigned char)(next.text.length ? *next.text.start : 'x'));
-        }
-        words += token.kind == TOKEN_WORD;
-    }
-    return false;
 }
 
 /* The number after a marker, or the result of a sentence, which it must end. */
@@ -273,17 +313,54 @@ static struct slice head_of(struct slice sentence)
     return sentence;
 }
 
+/* The number of the first clause, with few other words: "You'd pay $27: ...", "56! You can ...". */
+static enum number_count at_head(struct slice text, struct number *out)
+{
+    enum { WORDS_MAX = 4 };
+    struct slice rest = text, sentence, clause;
+    if (!sentence_next(&rest, &sentence) || !clause_next(&sentence, &clause) ||
+        !is_definite(clause) || concludes(text) ||
+        memchr(slice_end(clause), '=', (size_t)(slice_end(text) - slice_end(clause))))
+        return NUMBER_NONE;
+    if (only_number(clause, out) != NUMBER_ONE)
+        return NUMBER_NONE;
+    return count_words(clause) <= WORDS_MAX + 1 ? NUMBER_ONE : NUMBER_NONE;
+}
+
 enum number_count number_at(struct slice span, enum place_kind kind, struct number *out)
 {
     if (kind == PLACE_SENTENCE)
         return in_sentence(span, out);
+    if (kind == PLACE_HEAD)
+        return at_head(span, out);
     if (kind == PLACE_BEGINNING) {
         struct slice rest = span, sentence = span;
         bool item = sentence_next(&rest, &sentence) && rest.length && sentence.length <= 3;
         return item ? NUMBER_NONE
                     : alone(head_of(main_clause(sentence)), out); /* "1. Add 8 and 9." */
     }
-    return kind == PLACE_ALONE ? alone(span, out) : leading(span, kind == PLACE_RESULT, out);
+    return kind == PLACE_ALONE || kind == PLACE_CONFIRMED
+               ? alone(span, out)
+               : leading(span, kind == PLACE_RESULT, out);
+}
+
+enum number_count number_read(struct slice span, enum place_kind kind,
+                              const struct asked_question *question, struct number *out)
+{
+    enum number_count count = kind == PLACE_CLAUSE ? NUMBER_NONE : number_at(span, kind, out);
+    if (kind == PLACE_HEAD)
+        return question->stem.length && count == NUMBER_ONE && !is_given(question->stem, out)
+                   ? NUMBER_ONE
+                   : NUMBER_NONE;
+    bool within = kind == PLACE_CLAUSE || kind == PLACE_SENTENCE;
+    bool given = count == NUMBER_ONE && is_given(question->stem, out);
+    if (!within || !question->stem.length || (count != NUMBER_NONE && !given))
+        return count;
+    struct number other;
+    if (number_not_given(span, question, &other) != NUMBER_ONE)
+        return given ? NUMBER_ONE : NUMBER_NONE;
+    *out = other;
+    return NUMBER_ONE;
 }
 
 /* ---- the grader ---- */
@@ -296,7 +373,8 @@ struct numeric {
 struct numeric_reader {
     const struct tolerance *tolerance;
     struct number expected;
-    struct slice unit;
+    struct slice unit, answer;
+    struct asked_question question;
 };
 
 static enum err numeric_configure(const struct grader_config *config, void *state,
@@ -307,13 +385,14 @@ static enum err numeric_configure(const struct grader_config *config, void *stat
     return err ? err : tolerance_read(config->params, &numeric->tolerance, why);
 }
 
-/* "1.500" may be 1500, as it is written in German. */
+/* "1.500" may be 1500, as it is written in German, but not among English words. */
 static bool equals_in_thousands(const struct numeric_reader *numeric, const struct number *number)
 {
     struct slice text = number->where;
     const char *point = memchr(text.start, '.', text.length);
     struct number thousands = {.value = 1000 * number->value, .plain = 1000 * number->plain};
-    bool three = point && point > text.start && slice_end(text) - point == 4 && point[-1] != '0';
+    bool three = point && point > text.start && slice_end(text) - point == 4 && point[-1] != '0' &&
+                 language_of(numeric->answer) != ENGLISH;
     for (int i = 1; i <= 3 && three; i++)
         three = isdigit((unsigned char)point[i]);
     return three && number_equal(numeric->tolerance, &numeric->expected, &thousands);
@@ -334,11 +413,9 @@ static bool equals_exactly(const struct numeric_reader *numeric, struct slice sp
 static enum value_reading numeric_read(const void *context, struct slice span, enum place_kind kind,
                                        struct slice *value)
 {
-    if (kind == PLACE_HEAD)
-        return READING_NONE;
     const struct numeric_reader *numeric = context;
     struct number number;
-    enum number_count count = number_at(span, kind, &number);
+    enum number_count count = number_read(span, kind, &numeric->question, &number);
     if (count == NUMBER_NONE)
         return READING_NONE;
     *value = number.where;
@@ -346,6 +423,8 @@ static enum value_reading numeric_read(const void *context, struct slice span, e
         return READING_UNCLEAR;
     bool equal = number_equal(numeric->tolerance, &numeric->expected, &number) ||
                  equals_in_thousands(numeric, &number) || equals_exactly(numeric, span, &number);
+    if (kind == PLACE_HEAD && !equal) /* it is not known whether it is the answer */
+        return READING_NONE;
     if (!units_differ(numeric->unit, number_unit(span, &number)))
         return equal ? READING_EXPECTED : READING_OTHER;
     return equal ? READING_OTHER : READING_NONE; /* 300 minutes may be 5 hours */
@@ -361,6 +440,36 @@ static bool numeric_mentions(const void *context, struct slice text)
             return true;
     return number_in_words(text, &number) &&
            number_equal(numeric->tolerance, &numeric->expected, &number);
+}
+
+/* "12 more girls than boys" */
+static bool is_difference(struct slice text, const struct number *number)
+{
+    struct tokens tokens = tokens_of(number_unit(text, number));
+    struct token next;
+    return token_next(&tokens, &next) && token_in(&next, " more fewer less times ");
+}
+
+/* Not as part of a calculation or of a list: "the numbers are 17, 18 and 19". */
+bool number_stated(struct slice sentence, const struct tolerance *tolerance,
+                   const struct number *expected)
+{
+    struct numbers numbers = {.text = sentence};
+    struct number number;
+    while (number_next(&numbers, &number)) {
+        struct token before = token_before(sentence, number.where.start);
+        bool stands = !is_operand(&before) && !is_part(sentence, &number) &&
+                      !has_other_number(sentence, &number) && !is_difference(sentence, &number);
+        if (stands && number_equal(tolerance, expected, &number))
+            return true;
+    }
+    return number_in_words(sentence, &number) && number_equal(tolerance, expected, &number);
+}
+
+static bool numeric_states(const void *context, struct slice sentence)
+{
+    const struct numeric_reader *numeric = context;
+    return number_stated(sentence, numeric->tolerance, &numeric->expected);
 }
 
 static enum err numeric_grade(const void *state, const struct grading *what, struct grade *out,
@@ -380,8 +489,16 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     } else if (!isfinite(reader.expected.value)) {
         grade_null(out, "the expected number is too large to compare");
     } else {
-        struct value_reader with = {&reader, reader.expected.where, numeric_read, numeric_mentions};
+        struct value_reader with = {
+            &reader,      reader.expected.where, what->problem ? &reader.question : NULL,
+            numeric_read, numeric_mentions,      numeric_states};
+        if (what->problem) {
+            question_read(&reader.question, slice_of(what->problem));
+            if (answer.bytes)
+                mask_asked_words(&reader.question, answer.bytes);
+        }
         reader.unit = number_unit(wanted, &reader.expected);
+        reader.answer = slice_of(text_get(&answer));
         reading_grade(&with, slice_of(text_get(&answer)), numeric->final, out);
     }
     text_release(&expected);

@@ -112,7 +112,7 @@ static const char *formula_close(const struct delimiter *with, const char *start
 /* The delimiter that begins at the start; NULL if there is none. */
 static const struct delimiter *delimiter_at(struct slice text)
 {
-    for (size_t i = 0; i < sizeof DELIMITERS / sizeof *DELIMITERS; i++)
+    for (size_t i = 0; i < COUNT_OF(DELIMITERS); i++)
         if (slice_starts(text, DELIMITERS[i].open))
             return &DELIMITERS[i];
     return NULL;
@@ -166,31 +166,39 @@ bool is_balanced(struct slice text)
 
 /* English words that make a sentence a denial, a condition, a bound or a guess. */
 static const char DOUBTS[] =
-    " not no never cannot neither nor none either unless except wrong incorrect false untrue "
+    " neither nor none either unless except wrong incorrect false untrue "
     "unlikely if whether maybe perhaps might may could unsure unclear unable impossible instead "
     "eliminate eliminated rule ruled guess tempting mistake misconception excluding assuming "
-    "suppose doubt know sorry unfortunately mentions far too close wanted worst trap distractor "
+    "suppose doubt know sorry unfortunately mentions far close wanted worst trap distractor "
     "asks consider excluded reject rejected disagree anything seems appears below above almost "
-    "nearly exceeds ";
+    "nearly exceeds says claims ";
 
-bool is_doubt(const struct token *word)
+bool is_negation(const struct token *word)
 {
     struct slice text = word->text;
     bool contracted = text.length > 3 && (slice_is(skip(text, text.length - 3), "n't") ||
                                           slice_is(skip(text, text.length - 4), "’t"));
-    if (text.length == 3 && text.start[0] == 'M') /* the month */
+    return word->kind == TOKEN_WORD && (contracted || token_in(word, " not no never cannot "));
+}
+
+bool is_doubt(const struct token *word)
+{
+    if (word->text.length == 3 && word->text.start[0] == 'M') /* the month */
         return false;
-    return word->kind == TOKEN_WORD && (contracted || token_in(word, DOUBTS));
+    return is_negation(word) || (word->kind == TOKEN_WORD && token_in(word, DOUBTS));
 }
 
 /* "at least", "more than", "would need", but for "adds up to" */
 static bool is_doubtful_phrase(const struct token *second, const struct token *first,
                                const struct token *token)
 {
+    static const char OTHERS[] = " people many some most ";
     return (token_is(first, "at") && token_in(token, " least most ")) ||
            (token_is(token, "than") && token_in(first, " more less fewer rather ")) ||
            (token_is(first, "would") && token_is(token, "need")) ||
-           (token_is(first, "people") && token_in(token, " say think believe pick choose ")) ||
+           (token_is(first, "too") && token->kind == TOKEN_WORD) ||
+           (token_in(token, " say think believe pick choose assume ") &&
+            (token_in(first, OTHERS) || (token_is(first, "would") && token_in(second, OTHERS)))) ||
            (token_is(first, "up") && token_is(token, "to") &&
             !token_in(second, " add adds adding sum sums comes "));
 }
@@ -232,14 +240,19 @@ enum language language_of(struct slice text)
     return words >= FOREIGN_WORDS && !others ? FOREIGN : UNCERTAIN;
 }
 
-bool has_alternative(struct slice sentence)
+bool is_hypothetical(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     for (; token_next(&tokens, &token); before = token)
-        if (token_in(&token, " or but ; ") || (token_is(&token, "would") && !token_is(&before, "i")))
+        if (token_is(&token, "would") && !token_is(&before, "i"))
             return true;
     return false;
+}
+
+bool has_alternative(struct slice sentence)
+{
+    return has_token(sentence, " but ; ") || is_hypothetical(sentence);
 }
 
 bool is_readable(struct slice sentence)
@@ -281,7 +294,7 @@ struct slice conclusion(struct slice sentence)
     struct token token, next;
     const char *start = sentence.start;
     while (token_next(&tokens, &token))
-        if (token_in(&token, " therefore thus hence → ") ||
+        if (token_in(&token, " therefore thus hence → ; ") ||
             (token_is(&token, "so") && token_next(&tokens, &next) &&
              !token_in(&next, " on that far ")))
             start = token.text.start;
@@ -290,12 +303,17 @@ struct slice conclusion(struct slice sentence)
 
 bool concludes(struct slice text)
 {
-    struct tokens tokens = tokens_of(text);
-    struct token token;
-    while (token_next(&tokens, &token))
-        if (token_in(&token, " so therefore thus hence wait "))
-            return true;
-    return false;
+    return has_token(text, " so therefore thus hence wait ");
+}
+
+/* Whether a value follows: ", which gives 5", ", as described in B". */
+static bool leads_to_value(const struct token *token, struct tokens after)
+{
+    struct token verb = {0};
+    return token_next(&after, &verb) &&
+           ((token_is(token, "which") &&
+             token_in(&verb, " gives equals simplifies corresponds matches ")) ||
+            (token_is(token, "as") && token_in(&verb, " described shown stated ")));
 }
 
 /* Whether the token begins a reason that follows its claim: "13, as 5^2 + 12^2 = 169". */
@@ -330,13 +348,59 @@ struct slice main_clause(struct slice sentence)
     const char *last = last_value(sentence);
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
+    int depth = 0;
     for (; token_next(&tokens, &token); before = token) {
         struct slice rest = slice_between(token.text.start, slice_end(sentence));
+        depth += token_is(&token, "(") - token_is(&token, ")");
+        if (depth > 0) /* a remark */
+            continue;
+        if (leads_to_value(&token, tokens))
+            continue;
         if (begins_reason(&token, &before, tokens))
             return concludes(rest) ? (struct slice){sentence.start, 0}
                                    : slice_between(sentence.start, token.text.start);
         if (token_in(&token, WORDS) && before.text.length && last > token.text.start)
             return (struct slice){sentence.start, 0};
+    }
+    return sentence;
+}
+
+/* Whether a bracket that opens at the token closes at the end of the sentence. */
+static bool closes_at_end(struct tokens tokens)
+{
+    struct token token;
+    int depth = 1;
+    while (depth > 0 && token_next(&tokens, &token))
+        depth += token_is(&token, "(") - token_is(&token, ")");
+    while (token_next(&tokens, &token))
+        if (!token_in(&token, " . * _ ! "))
+            return false;
+    return depth == 0;
+}
+
+/* ", or 12.6", ", which is 12.6", ", i.e. 12.6", ", where x > 0" */
+static bool begins_remark(const struct token *token, struct tokens after)
+{
+    struct token verb = {0};
+    return token_in(token, " or i where ") ||
+           (token_is(token, "which") && token_next(&after, &verb) &&
+            token_in(&verb, " is are equals also "));
+}
+
+struct slice without_restatement(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0};
+    for (bool valued = false; token_next(&tokens, &token); before = token) {
+        struct slice rest = slice_between(token.text.start, slice_end(sentence));
+        bool remark = token_is(&before, ",") && begins_remark(&token, tokens) && is_definite(rest);
+        bool bracket = token_is(&token, "(") && token.spaced &&
+                       (before.kind == TOKEN_WORD || token_in(&before, " } $ ° * ")) &&
+                       closes_at_end(tokens);
+        if (valued && (remark || bracket))
+            return slice_trim(
+                slice_between(sentence.start, remark ? before.text.start : token.text.start));
+        valued = valued || has_value(token.text);
     }
     return sentence;
 }
@@ -357,24 +421,32 @@ bool is_cut(struct slice text)
     while (token_next(&tokens, &token))
         ;
     return (sentences > 1 && last.length && isalpha((unsigned char)slice_end(last)[-1])) ||
-           token_in(&token, LEADING);
+           (token_in(&token, LEADING) && islower((unsigned char)token.text.start[0])); /* "3 A" */
+}
+
+/* "I cannot determine ...", "there isn't enough information", "sorry"; not "the numbers that we know". */
+static bool refuses(struct slice sentence)
+{
+    static const char WORDS[] =
+        " know determine enough information answer sure certain decide tell solve ";
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    bool word = false, negated = false;
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, " sorry unfortunately "))
+            return true;
+        word = word || token_in(&token, WORDS);
+        negated = negated || is_negation(&token) || token_in(&token, " unable impossible unsure ");
+    }
+    return word && negated;
 }
 
 bool has_refusal(struct slice text)
 {
-    static const char WORDS[] =
-        " know determine enough information answer sure certain decide tell "
-        "solve sorry unfortunately ";
     struct slice sentence;
-    while (sentence_next(&text, &sentence)) {
-        struct tokens tokens = tokens_of(sentence);
-        struct token token;
-        bool refuses = false;
-        while (token_next(&tokens, &token))
-            refuses = refuses || token_in(&token, WORDS);
-        if (refuses && !is_definite(sentence))
+    while (sentence_next(&text, &sentence))
+        if (refuses(sentence))
             return true;
-    }
     return false;
 }
 

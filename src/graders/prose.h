@@ -39,13 +39,19 @@ bool is_balanced(struct slice text);
 struct token;
 bool is_doubt(const struct token *word);
 
+/* "not", "isn't" and the like. */
+bool is_negation(const struct token *word);
+
 /* Whether a sentence says something definite: not a question, a denial, a condition, a bound or a guess. */
 bool is_definite(struct slice sentence);
 
 /* Whether a sentence can be understood: English, definite, without alternatives. */
 bool is_readable(struct slice sentence);
 
-/* Whether there is an "or", a "but" or a "would", other than in "I would say". */
+/* Whether there is a "would", other than in "I would say". */
+bool is_hypothetical(struct slice sentence);
+
+/* Whether it is hypothetical, or has a second clause after "but" or ";". */
 bool has_alternative(struct slice sentence);
 
 enum language { ENGLISH, FOREIGN, UNCERTAIN };
@@ -66,6 +72,10 @@ struct slice conclusion(struct slice sentence);
 /* The sentence without a reason after it; empty if it has a value in another subordinate clause, "4, attained when x =
  * 2". */
 struct slice main_clause(struct slice sentence);
+
+/* The sentence without another form of its value after that: "4π, or about 12.6", "2.5 hours (150 minutes)", "7/2, which
+ * is 3.5". */
+struct slice without_restatement(struct slice sentence);
 
 /* ---- whole answers ---- */
 

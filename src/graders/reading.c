@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "graders/answer.h"
 #include "graders/prose.h"
+#include "graders/question.h"
 #include "graders/tokens.h"
 
 /* ---- lines and bold ---- */
@@ -66,11 +67,11 @@ static void find_bold(struct slice text, struct places *out)
 static void find_result(struct slice text, struct places *out)
 {
     static const char LINKS[] = " = is are was equals gives yields get leaves : → ";
-    struct slice sentence = main_clause(conclusion(last_sentence(text)));
+    struct slice sentence = without_restatement(main_clause(conclusion(last_sentence(text))));
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     const char *value = NULL;
-    bool separated = false, equation = false, about = false, valued = false;
+    bool separated = false, equation = false, about = false, valued = false, step = false;
     for (int depth = 0; token_next(&tokens, &token); before = token) {
         depth += token_in(&token, " ( [ { ") - token_in(&token, " ) ] } ");
         bool ratio = token_is(&token, ":") && /* or a time */
@@ -85,11 +86,14 @@ static void find_result(struct slice text, struct places *out)
         separated = separated || (equation && token_in(&token, " , ; and or "));
         equation = equation || token_is(&token, "=");
         about = about || token_is(&token, "≈");
+        step = step || token_is(&token, ":"); /* "Subtract the exponents: x^2" */
         if (token_in(&token, LINKS) || (!value && token_is(&token, "≈")) ||
             (token_is(&token, "to") && token_is(&before, "equal")))
             value = tokens.at;
     }
-    if (value && (is_readable(sentence) || ((equation || about) && is_definite(sentence))))
+    bool stated =
+        (equation || about || step) && is_definite(sentence) && !is_hypothetical(sentence);
+    if (value && (stated || is_readable(sentence)))
         places_add(out, slice_between(value, slice_end(sentence)));
 }
 
@@ -111,8 +115,37 @@ static void find_formula(struct slice text, struct places *out)
         last = joined ? slice_between(last.start, slice_end(formula)) : formula;
         aside = !joined && token_in(&word, " of by from for with in at than ");
     }
-    if (last.length && !aside && is_definite(sentence) && slice_end(sentence) - slice_end(last) < 8)
+    if (last.length && !aside && is_definite(sentence) && !is_hypothetical(sentence) &&
+        slice_end(sentence) - slice_end(last) < 8)
         places_add(out, last);
+}
+
+/* The result of the last equation before the last sentence: "14 × 1.2 = 16.8.  So the amount is 16.8." */
+static void find_confirmed(struct slice text, struct places *out)
+{
+    struct slice last = last_sentence(text), result;
+    const char *equals = last.start;
+    while (equals > text.start && *equals != '=')
+        equals--;
+    if (equals == text.start || !is_definite(last) || is_hypothetical(last) ||
+        memchr(last.start, '=', last.length)) /* a further step */
+        return;
+    struct slice rest = slice_between(equals + 1, last.start);
+    if (sentence_next(&rest, &result))
+        places_add(out, without_restatement(result));
+}
+
+/* Another form of the value at the end of the last sentence: "It takes 300 seconds, which is 5 minutes." */
+static void find_remark(struct slice text, struct places *out)
+{
+    struct slice last = last_sentence(text), before = without_restatement(last);
+    struct slice remark = slice_between(slice_end(before), slice_end(last));
+    struct tokens tokens = tokens_of(remark);
+    struct token token = {0};
+    while (token_next(&tokens, &token) && token_in(&token, " , which "))
+        ;
+    if (token_in(&token, " is are equals ") && is_definite(last) && !is_hypothetical(last))
+        places_add(out, strip_marks(slice_between(tokens.at, slice_end(remark))));
 }
 
 /* Not if another sentence concluded before it: "So 15 is the next prime.  17 comes after it." */
@@ -141,8 +174,8 @@ static void find_only(struct slice text, struct places *out)
 enum strength { MARKED, STATED, INFERRED };
 
 static const struct rule {
-    const char *name; /* in reasons */
-    void (*find)(struct slice text, struct places *out);
+    const char *name;                                    /* in reasons */
+    void (*find)(struct slice text, struct places *out); /* NULL: find_restatement */
     enum place_kind kind;
     enum strength strength;
 } RULES[] = {
@@ -151,6 +184,9 @@ static const struct rule {
     {"last line", find_last_line, PLACE_ALONE, STATED},
     {"first words", find_first_line, PLACE_HEAD, INFERRED},
     {"bold", find_bold, PLACE_ALONE, INFERRED},
+    {"restatement", NULL, PLACE_CLAUSE, INFERRED},
+    {"confirmed result", find_confirmed, PLACE_CONFIRMED, INFERRED},
+    {"remark", find_remark, PLACE_CONFIRMED, INFERRED},
     {"formula", find_formula, PLACE_ALONE, INFERRED},
     {"result", find_result, PLACE_RESULT, INFERRED},
     {"last sentence", find_last_sentence, PLACE_SENTENCE, INFERRED},
@@ -158,7 +194,7 @@ static const struct rule {
     {"only value", find_only, PLACE_SENTENCE, INFERRED},
 };
 
-enum { RULE_COUNT = sizeof RULES / sizeof *RULES };
+enum { RULE_COUNT = COUNT_OF(RULES) };
 
 /* The common reading of the places that a rule finds. */
 static enum value_reading read_rule(const struct value_reader *reader, const struct rule *rule,
@@ -166,7 +202,10 @@ static enum value_reading read_rule(const struct value_reader *reader, const str
 {
     struct places places = {.count = 0};
     enum value_reading common = READING_NONE;
-    rule->find(text, &places);
+    if (rule->find)
+        rule->find(text, &places);
+    else if (reader->question)
+        find_restatement(reader->question, text, &places);
     for (unsigned i = 0; i < places.count; i++) {
         struct slice read = {0};
         enum value_reading one =
@@ -227,6 +266,8 @@ static bool is_revised(const struct value_reader *reader, struct slice text, str
                               "however ") ||
              is_no(&token, tokens)))
             return true;
+    if (!strip_marks(after).length)
+        return false;
     unsigned last = stated_by_marker ? 1 : 2;
     for (unsigned i = 1; i <= last; i++) { /* another statement, another last line */
         enum value_reading later = read_rule(reader, &RULES[i], rest, &value);
@@ -234,6 +275,29 @@ static bool is_revised(const struct value_reader *reader, struct slice text, str
             return true;
     }
     return false;
+}
+
+/* Whether the last sentence only adds something to an answer before it: it is no conclusion nor calculation, and has no
+ * word of the question. */
+static bool is_afterthought(const struct value_reader *reader, struct slice text)
+{
+    struct slice last = last_sentence(text), before = slice_between(text.start, last.start);
+    return reader->question && has_value(before) && !concludes(last) &&
+           !memchr(last.start, '=', last.length) && is_off_topic(reader->question, last);
+}
+
+/* Whether a rule decides by such a value: a restatement and a confirmed result only by the expected one. */
+static bool decides(const struct value_reader *reader, const struct rule *rule,
+                    enum value_reading reading, struct slice text)
+{
+    bool last =
+        rule->find == find_last_sentence || rule->find == find_result || rule->find == find_formula;
+    if (last && reader->states && is_afterthought(reader, text))
+        return false;
+    if (rule->kind == PLACE_CONFIRMED)
+        return reading == READING_EXPECTED && reader->states &&
+               reader->states(reader->context, last_sentence(text));
+    return rule->kind != PLACE_CLAUSE || reading == READING_EXPECTED;
 }
 
 /* `weakest`: of the rules to apply. */
@@ -255,7 +319,7 @@ static void grade_text(const struct value_reader *reader, struct slice text, enu
             grade_unread(out, "the value after the marker cannot be read");
             return;
         }
-        if (reading == READING_NONE)
+        if (reading == READING_NONE || !decides(reader, rule, reading, body))
             continue;
         if ((rule->strength <= STATED || rule->kind == PLACE_BEGINNING ||
              rule->kind == PLACE_HEAD) &&

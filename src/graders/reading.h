@@ -25,21 +25,28 @@ enum place_kind {
     PLACE_BEGINNING, /* the first line: begins with the value, a sentence of its own */
     PLACE_RESULT,    /* after the last "is" or "=" of a sentence: the value ends it */
     PLACE_SENTENCE,  /* a sentence with one value somewhere */
+    PLACE_CONFIRMED, /* as PLACE_ALONE; counts only if the last sentence states it, too */
+    PLACE_CLAUSE, /* part of a sentence that repeats the question, with one value that the question does not have */
 };
 
 enum value_reading { READING_NONE, READING_UNCLEAR, READING_OTHER, READING_EXPECTED };
 
 /* Reads the values of one kind, and knows the expected one. */
+struct asked_question;
 struct value_reader {
     const void *context;
-    struct slice expected; /* for the reason of a false answer */
+    struct slice expected;                 /* for the reason of a false answer */
+    const struct asked_question *question; /* NULL if it is not known */
 
     /* *value is what was read, for the grade's `extracted`. */
     enum value_reading (*read)(const void *context, struct slice span, enum place_kind kind,
                                struct slice *value);
 
-    /* Whether the expected value stands anywhere in the text. */
+    /* Whether the expected value may stand anywhere in the text. */
     bool (*mentions)(const void *context, struct slice text);
+
+    /* Whether the expected value stands in the sentence, in any role.  NULL: values are not results of equations. */
+    bool (*states)(const void *context, struct slice sentence);
 };
 
 void reading_grade(const struct value_reader *reader, struct slice answer, enum final_rule final,

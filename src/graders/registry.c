@@ -1,5 +1,6 @@
 /* The list of graders, and common code: opening with validated parameters, memory of the state, and the cases without a
  * driver (no expected answer, an empty answer). */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/grader.h"
+#include "graders/letters.h"
 #include "graders/number.h"
 
 #define GRADER(name) extern const struct grader_driver grader_##name;
@@ -25,16 +27,17 @@ const struct grader_driver *const GRADER_DRIVERS[] = {
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why)
 {
-    const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* alias */
+    const char *wanted = str_equal(name, "none") ? "null" : name; /* alias */
     return registry_find("grader", GRADER_DRIVERS, wanted, ERR_USAGE, why);
 }
 
-/* A letter from A to J, perhaps in parentheses. */
+/* A capital letter from A to J: "B", "(B)". */
 static bool is_letter(struct slice text)
 {
-    if (text.length == 3 && text.start[0] == '(' && text.start[2] == ')')
-        text = (struct slice){text.start + 1, 1};
-    return text.length == 1 && text.start[0] >= 'A' && text.start[0] <= 'J';
+    enum { OPTIONS = 10, LENGTH_MAX = 3 };
+    bool bracketed = text.length > 1 && text.start[0] == '(';
+    return text.length <= LENGTH_MAX && expected_letter(text, OPTIONS) &&
+           isupper((unsigned char)text.start[bracketed]);
 }
 
 /* Numbers between commas. */
@@ -80,7 +83,7 @@ enum err grader_open(const struct grader_driver *driver, const struct grader_con
     if (err)
         return err;
     char owner[64];
-    str_format(owner, sizeof owner, "grader %s", driver->name);
+    chars_format(owner, "grader %s", driver->name);
     if ((err = params_check(config->params, driver->params, owner, why)))
         return err;
     if (driver->needs_judge && !config->judge)

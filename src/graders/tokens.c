@@ -84,43 +84,48 @@ bool token_is(const struct token *token, const char *wanted)
     return token_equals(token, slice_of(wanted));
 }
 
-/* The token in lower case between two spaces, as in the word lists; false if it is too long, or not ASCII. */
+/* The token between two spaces, as in the word lists, with ASCII letters in lower case; false if it is too long. */
 static bool token_needle(const struct token *token, char needle[64])
 {
-    size_t length = token->text.length;
-    if (length > 60)
+    static const char APOSTROPHE[] = "\xE2\x80\x99";
+    size_t length = 0;
+    if (token->text.length > 60)
         return false;
-    needle[0] = ' ';
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)token->text.start[i];
-        if (c >= 0x80 || c == '\0')
+    needle[length++] = ' ';
+    for (size_t i = 0; i < token->text.length; i++) {
+        struct slice rest = {token->text.start + i, token->text.length - i};
+        bool typographic = slice_starts(rest, APOSTROPHE);
+        unsigned char c = typographic ? '\'' : (unsigned char)rest.start[0];
+        i += typographic ? sizeof APOSTROPHE - 2 : 0;
+        if (c == '\0')
             return false;
-        needle[i + 1] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+        needle[length++] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
     }
-    needle[length + 1] = ' ';
-    needle[length + 2] = '\0';
+    needle[length++] = ' ';
+    needle[length] = '\0';
     return true;
 }
 
 int token_index(const struct token *token, const char *words)
 {
-    int index = 0;
     char needle[64];
-    if (!token->text.length || token->kind == TOKEN_LINE)
+    if (!token->text.length || token->kind == TOKEN_LINE || !token_needle(token, needle))
         return -1;
-    if (token_needle(token, needle)) {
-        const char *found = strstr(words, needle);
-        for (const char *c = words; found && c < found; c++)
-            index += *c == ' ';
-        return found ? index : -1;
-    }
-    int first = tolower((unsigned char)token->text.start[0]);
-    for (const char *word = words + 1, *end; *word; word = end + 1, index++) {
-        end = strchr(word, ' ');
-        if ((first >= 0x80 || first == *word) && token_equals(token, slice_between(word, end)))
-            return index;
-    }
-    return -1;
+    const char *found = strstr(words, needle);
+    int index = 0;
+    for (const char *c = words; found && c < found; c++)
+        index += *c == ' ';
+    return found ? index : -1;
+}
+
+bool has_token(struct slice text, const char *words)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, words))
+            return true;
+    return false;
 }
 
 bool token_is_cjk(const struct token *token)

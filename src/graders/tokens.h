@@ -43,6 +43,9 @@ static inline bool token_in(const struct token *token, const char *words)
     return token_index(token, words) >= 0;
 }
 
+/* Whether the text has one of the words of such a list. */
+bool has_token(struct slice text, const char *words);
+
 /* A run of Chinese, Japanese or Korean characters. */
 bool token_is_cjk(const struct token *token);
 

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "core/err.h"
 #include "graders/tokens.h"
 
 /* One unit per line, its spellings between spaces. */
@@ -46,7 +47,7 @@ static const char *const UNITS[] = {
     " k kelvin kelvins ",
 };
 
-enum { UNIT_COUNT = sizeof UNITS / sizeof *UNITS, UNKNOWN_UNIT = -1 };
+enum { UNIT_COUNT = COUNT_OF(UNITS), UNKNOWN_UNIT = -1 };
 
 static int unit_of(const struct token *token)
 {

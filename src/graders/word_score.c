@@ -35,7 +35,7 @@ static void words_split(struct words *words)
             word.length += step;
             continue;
         }
-        words->items = xgrow(words->items, &words->capacity, words->count, sizeof *words->items);
+        XGROW(words->items, words->count, words->capacity);
         words->items[words->count] = word;
         words->count += word.length > 0;
         word = (struct slice){rest.start + step, 0};
@@ -475,7 +475,7 @@ static void tokenize_13a(struct text *out, struct slice from)
         split_marks, split_stops_after, split_stops_before, split_dashes};
     struct text line = {0}, spare = {0};
     text_add_bytes(&line, from.start, from.length);
-    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+    for (size_t i = 0; i < COUNT_OF(PAIRS); i++) {
         replace(&spare, &line, PAIRS[i][0], PAIRS[i][1]);
         swap_lines(&line, &spare);
     }
@@ -483,7 +483,7 @@ static void tokenize_13a(struct text *out, struct slice from)
     text_add(&spare, text_get(&line));
     text_add(&spare, " ");
     swap_lines(&line, &spare);
-    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
+    for (size_t i = 0; i < COUNT_OF(STEPS); i++) {
         STEPS[i](&spare, &line);
         swap_lines(&line, &spare);
     }

@@ -2,50 +2,28 @@
 """Graders against reference packages: bleu with sacrebleu, rouge_* with rouge-score, f1 with SQuAD's definition, math
 with sympy.  On the labeled answers of tests/fixtures/graders, choice, numeric and math never call a right answer false nor
 a wrong one right; on replies that others wrote they hold their rates, and miss and accept less than
-math-verify and the extractors of lm-eval.  Other texts are random, with a fixed seed.
-$IPW_PYTHON names an interpreter with the packages; the default is that of the tests' set-up.  Tests without their
-package are skipped."""
-
-import os
-import sys
-from pathlib import Path
-
-SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
-WANTED = Path(os.environ.get("IPW_PYTHON") or SOURCE / ".test-env/python/bin/python")
-if WANTED.exists() and "IPW_AGAIN" not in os.environ:
-    os.environ["IPW_AGAIN"] = "1"
-    os.execv(WANTED, [str(WANTED), *sys.argv])
+math-verify and the extractors of lm-eval.  What the packages say is recorded in tests/fixtures/grader_oracles by
+research/record-graders.py."""
 
 import collections
 import functools
+import hashlib
 import json
-import logging
-import random
+import os
 import re
 import string
 import subprocess
+import sys
 import unittest
+from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
 from program import TIMEOUT_S  # noqa: E402
 
-try:
-    import sacrebleu
-except ImportError:
-    sacrebleu = None
-try:
-    from rouge_score import rouge_scorer
-except ImportError:
-    rouge_scorer = None
-try:
-    import math_verify
-    import sympy
-except ImportError:
-    math_verify = sympy = None
-
+SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
+ORACLES = SOURCE / "tests/fixtures/grader_oracles"
 GRADE = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/grade"
-CASES = 1500
-ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 def grade(lines):
@@ -60,40 +38,11 @@ def grade(lines):
     return grades
 
 
-# ---- texts ----
-
-WORDS = ("the cat sat on a mat and an owl flew over it The Cat U.S.A. 3.14 1,000 10-20 don't "
-         "e-mail AT&T &amp; &lt;b&gt; &quot;x&quot; <skipped> $5.00 50% (yes) [no] {maybe} a/b "
-         "C++ x=1 end. stop, what? why! semi; colon: \"quoted\" 'single' well-known 2024-01-15 "
-         "caf\u00e9 \u00dcber na\u00efve \u041c\u043e\u0441\u043a\u0432\u0430 \u6771\u4eac \u20ac5 "
-         "\u201ccurly\u201d \u2014 _under_ *star* ~ ^ | \\ # @ 1. .5 , . - -- ...").split(" ")
-GAPS = [" "] * 12 + ["\n", "\t", "  ", "-\n", "\u00a0", "\u2009", ""]
+def recorded(name):
+    return [json.loads(line) for line in (ORACLES / name).read_text().splitlines()]
 
 
-def sentence(rng, longest=14):
-    return "".join(rng.choice(WORDS) + rng.choice(GAPS)
-                   for _ in range(rng.randint(1, longest))).strip() or "x"
-
-
-def varied(rng, text):
-    """A variation of a text."""
-    words = text.split(" ")
-    for _ in range(rng.randint(0, 4)):
-        place = rng.randrange(len(words) + 1)
-        words[place:place + rng.randint(0, 2)] = sentence(rng, 3).split(" ")
-    rng.random() < 0.1 and rng.shuffle(words)
-    return " ".join(words).strip() or "x"
-
-
-def pairs(seed):
-    rng = random.Random(seed)
-    for _ in range(CASES):
-        expected = sentence(rng)
-        answer = varied(rng, expected) if rng.random() < 0.8 else sentence(rng)
-        yield expected, answer
-
-
-# ---- oracles ----
+# ---- scores of texts ----
 
 def squad_words(text):
     text = "".join(c for c in text.lower() if c not in set(string.punctuation))
@@ -112,81 +61,36 @@ def squad_f1(expected, answer):
 
 
 class Scores(unittest.TestCase):
-    def compare(self, grader, cases, oracle, several=False):
-        lines = [{"grader": grader, "expected": expected if not several else expected[0],
-                  "answer": answer,
-                  "metadata": {"references": expected[1:]} if several else {}}
-                 for expected, answer in cases]
-        scores = []
-        for line, got, (expected, answer) in zip(lines, grade(lines), cases):
-            wanted = oracle(expected, answer)
-            scores.append(wanted)
+    def compare(self, grader, cases, wanted):
+        lines = [{"grader": grader, "expected": case["references"][0], "answer": case["answer"],
+                  "metadata": {"references": case["references"][1:]} if case["references"][1:] else {}}
+                 for case in cases]
+        for line, got, score in zip(lines, grade(lines), wanted):
             self.assertIsNotNone(got.get("score"), (line, got))
-            self.assertAlmostEqual(got["score"], wanted, delta=1e-9, msg=json.dumps(line))
-        self.assertGreater(sum(0 < score < 1 for score in scores), len(scores) // 3)
+            self.assertAlmostEqual(got["score"], score, delta=1e-9, msg=json.dumps(line))
+        self.assertGreater(sum(0 < score < 1 for score in wanted), len(wanted) // 3)
 
     def test_f1_agrees_with_squad(self):
-        self.compare("f1", list(pairs(1)), squad_f1)
+        cases = [case for case in recorded("texts.jsonl") if len(case["references"]) == 1]
+        self.compare("f1", cases, [squad_f1(*case["references"], case["answer"]) for case in cases])
 
-    @unittest.skipUnless(sacrebleu, "sacrebleu is not installed")
-    def test_bleu_agrees_with_sacrebleu(self):
-        self.compare("bleu", list(pairs(2)), lambda expected, answer: sacrebleu.sentence_bleu(
-            answer, [expected]).score / 100)
-
-    @unittest.skipUnless(sacrebleu, "sacrebleu is not installed")
-    def test_bleu_with_several_references(self):
-        rng = random.Random(3)
-        cases = [([expected, varied(rng, expected), sentence(rng)], answer)
-                 for expected, answer in pairs(3)]
-        self.compare("bleu", cases, lambda expected, answer: sacrebleu.sentence_bleu(
-            answer, expected).score / 100, several=True)
-
-    @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
-    def test_rouge_agrees_with_rouge_score(self):
-        for grader, kind in ROUGE.items():
-            scorer = rouge_scorer.RougeScorer([kind])
-            self.compare(grader, list(pairs(4)), lambda expected, answer: scorer.score(
-                expected, answer)[kind].fmeasure)
-
-    @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
-    def test_rouge_with_several_references(self):
-        for grader, kind in ROUGE.items():
-            rng = random.Random(5)
-            scorer = rouge_scorer.RougeScorer([kind])
-            cases = [([expected, varied(rng, expected)], answer) for expected, answer in pairs(5)]
-            self.compare(grader, cases, lambda expected, answer: scorer.score_multi(
-                expected, answer)[kind].fmeasure, several=True)
+    def test_bleu_and_rouge_agree_with_sacrebleu_and_rouge_score(self):
+        """Alone, and with several references."""
+        cases = recorded("texts.jsonl")
+        self.assertEqual({len(case["references"]) for case in cases}, {1, 3})
+        for grader in "bleu", "rouge_1", "rouge_2", "rouge_l":
+            with self.subTest(grader):
+                self.compare(grader, cases, [case[grader] for case in cases])
 
 
-# ---- math ----
-
-@unittest.skipUnless(sympy, "sympy is not installed")
 class Math(unittest.TestCase):
-    def expression(self, rng, depth):
-        if depth == 0 or rng.random() < 0.2:
-            return rng.choice([sympy.Symbol("x"), sympy.Symbol("y"), sympy.pi,
-                                  sympy.Integer(rng.randint(-9, 9)),
-                                  sympy.Rational(rng.randint(1, 9), rng.randint(2, 9))])
-        left, right = (self.expression(rng, depth - 1) for _ in range(2))
-        return rng.choice([lambda: left + right, lambda: left * right, lambda: left - right,
-                              lambda: left ** rng.randint(2, 3), lambda: sympy.sin(left),
-                              lambda: sympy.sqrt(left ** 2 + 1)])()
-
     def test_rewritten_expressions_are_equal_and_changed_ones_are_not(self):
-        rng = random.Random(6)
-        lines, wanted = [], []
-        while len(lines) < 300:
-            one = self.expression(rng, 3)
-            if one.has(sympy.zoo, sympy.nan, sympy.oo):
-                continue
-            other = rng.choice([sympy.expand, sympy.factor, lambda e: e])(one)
-            for form, equal in ((other, True), (other + sympy.Rational(1, 7), False)):
-                lines.append({"grader": "math", "params": {"final": "whole"},
-                              "expected": sympy.latex(one),
-                              "answer": rng.choice([sympy.latex, lambda e: str(e)])(form)})
-                wanted.append(equal)
-        for line, got, equal in zip(lines, grade(lines), wanted):
-            self.assertEqual(got.get("verdict"), equal, json.dumps(line))
+        cases = recorded("expressions.jsonl")
+        self.assertEqual({case["equal"] for case in cases}, {True, False})
+        lines = [{"grader": "math", "params": {"final": "whole"}, "expected": case["expected"], "answer": case["answer"]}
+                 for case in cases]
+        for case, got in zip(cases, grade(lines)):
+            self.assertEqual(got.get("verdict"), case["equal"], case)
 
 
 # ---- labeled answers ----
@@ -207,12 +111,42 @@ class Row:
         return f"{self.label}: expected {self.expected!r}, {self.verdict}: {self.answer!r}"
 
 
-def graded(folder, grader):
+def labelled(folder, grader):
     """The rows of a file; the newline symbol stands for a newline, " ; " for several expected answers."""
     rows = []
     for line in (folder / f"{grader}.tsv").read_text().split("\n")[:-1]:
         label, expected, *rest = line.replace("\u2424", "\n").split("\t")
         rows += [Row(label, one, *rest) for one in expected.split(" ; ")]
+    return rows
+
+
+# Most errors of each set of replies, of the kinds:
+KINDS_OF_ERRORS = "marked, missed", "plain, unread", "plain, called false", "wrong, accepted"
+ERRORS = {
+    "replies-1": {"choice": (1, 38, 0, 0), "math": (0, 31, 0, 0), "numeric": (0, 25, 0, 0)},
+    "replies-2": {"choice": (0, 22, 0, 0), "math": (0, 14, 0, 1), "numeric": (1, 14, 0, 0)},
+    "replies-3": {"choice": (0, 30, 0, 1), "math": (0, 24, 0, 2), "numeric": (0, 29, 1, 2)},
+    "replies-4": {"choice": (1, 42, 1, 0), "math": (0, 29, 0, 1), "numeric": (1, 23, 0, 1)},
+    "replies-5": {"choice": (1, 40, 0, 1), "math": (1, 24, 0, 2), "numeric": (0, 30, 0, 2)},
+    "replies-6": {"choice": (0, 36, 0, 0), "math": (0, 15, 0, 1), "numeric": (0, 22, 1, 0)},
+    "replies-7": {"choice": (1, 11, 0, 0), "math": (0, 22, 0, 3), "numeric": (0, 25, 1, 2)},
+}
+
+
+def replies(grader):
+    """Those with which other packages are compared."""
+    return [row for name in ERRORS for row in labelled(LABELLED / name, grader)]
+
+
+def found_errors(rows):
+    assert min(collections.Counter(row.label for row in rows).values()) >= 100
+    return (sum(row.label == "marked" and row.verdict is not True for row in rows),
+            sum(row.label == "plain" and row.verdict == "unread" for row in rows),
+            sum(row.label == "plain" and row.verdict is False for row in rows),
+            sum(row.label == "wrong" and row.verdict is True for row in rows))
+
+
+def with_verdicts(rows, grader):
     lines = [{"grader": grader, "expected": row.expected, "answer": row.answer, "problem": row.question}
              for row in rows]
     for row, got in zip(rows, grade(lines)):
@@ -220,14 +154,14 @@ def graded(folder, grader):
     return rows
 
 
+def graded(folder, grader):
+    return with_verdicts(labelled(folder, grader), grader)
+
+
 def errors(rows, verdicts):
     """Counts of right answers that are missed and of wrong ones that are accepted."""
     missed = sum(row.is_right and not verdict for row, verdict in zip(rows, verdicts))
     return missed, sum(verdict and not row.is_right for row, verdict in zip(rows, verdicts))
-
-
-def share(rows, wanted):
-    return sum(map(wanted, rows)) / len(rows)
 
 
 def number(text):
@@ -260,13 +194,21 @@ def mmlu_flexible(expected, answer):
     return found and found[-1].strip("()") == expected
 
 
-@functools.cache  # several answers are labeled for each expected one
-def parsed_by_math_verify(text):
-    return math_verify.parse(text)
+# math-verify, as recorded
+
+def key_of(row):
+    return hashlib.sha256(f"{row.expected}\n{row.answer}".encode()).hexdigest()[:16]
 
 
-def by_math_verify(expected, answer):
-    return math_verify.verify(parsed_by_math_verify(f"${expected}$"), parsed_by_math_verify(answer))
+@functools.cache
+def verdicts_of_math_verify():
+    return dict(line.split("\t") for line in (ORACLES / "verdicts.tsv").read_text().splitlines())
+
+
+def by_math_verify(row):
+    verdict = verdicts_of_math_verify().get(key_of(row))
+    assert verdict, f"no verdict of math-verify is recorded: run research/record-graders.py verdicts\n{row}"
+    return verdict == "right"
 
 
 class Answers(unittest.TestCase):
@@ -280,56 +222,32 @@ class Answers(unittest.TestCase):
             self.assertGreaterEqual(min(counts["right"], counts["wrong"]), 500, grader)
             print(f"{grader}: {counts['unread']} of {counts['right'] + counts['unread']} right answers unread")
 
-    def rates(self, name):
-        """The rates of each grader over the replies of a folder."""
-        for grader in GRADERS:
-            rows = graded(LABELLED / name, grader)
-            of = {label: [row for row in rows if row.label == label]
-                  for label in ("marked", "plain", "wrong")}
-            self.assertGreaterEqual(min(map(len, of.values())), 100)
-            yield grader, {
-                "marked, missed": share(of["marked"], lambda row: row.verdict is not True),
-                "plain, unread": share(of["plain"], lambda row: row.verdict == "unread"),
-                "plain, false": share(of["plain"], lambda row: row.verdict is False),
-                "wrong, accepted": share(of["wrong"], lambda row: row.verdict is True),
-            }
-
-    def hold(self, name, bounds):
-        for grader, rates in self.rates(name):
-            print(f"{name}, {grader}: " + "; ".join(f"{what} {100 * rate:.1f} %" for what, rate in rates.items()))
-            for what, rate in rates.items():
-                bound = bounds[what][grader] if isinstance(bounds[what], dict) else bounds[what]
-                self.assertLessEqual(rate, bound, (name, grader, what))
-
     def test_replies_hold_their_rates(self):
         """The rates of docs/metrics.md.  A marked answer is missed and a wrong one accepted as seldom as that."""
-        self.hold("replies-1", {"marked, missed": 0.005, "plain, false": 0.01, "wrong, accepted": 0.003,
-                                "plain, unread": {"choice": 0.265, "numeric": 0.135, "math": 0.22}})
-        self.hold("replies-2", {"marked, missed": 0.007, "plain, false": 0,
-                                "wrong, accepted": {"choice": 0, "numeric": 0, "math": 0.0125},
-                                "plain, unread": {"choice": 0.23, "numeric": 0.21, "math": 0.185}})
+        for name, bounds in ERRORS.items():
+            for grader, most in bounds.items():
+                found = found_errors(graded(LABELLED / name, grader))
+                print(f"{name}, {grader}: " + "; ".join(f"{what} {count}" for what, count in zip(KINDS_OF_ERRORS, found)))
+                for what, count, bound in zip(KINDS_OF_ERRORS, found, most):
+                    self.assertLessEqual(count, bound, (name, grader, what))
 
-    def compare(self, grader, oracle):
-        rows = [row for name in ("replies-1", "replies-2") for row in graded(LABELLED / name, grader)]
+    def compare(self, grader, oracles):
+        rows = with_verdicts(replies(grader), grader)
         missed, wrong = errors(rows, [row.verdict is True for row in rows])
-        theirs = [bool(oracle(row.expected, row.answer)) for row in rows]
-        their_missed, their_wrong = errors(rows, theirs)
-        print(f"{grader}: {missed} missed, {wrong} wrong accepted; "
-              f"{oracle.__name__}: {their_missed}, {their_wrong} of {len(rows)}")
-        self.assertLess(missed, their_missed, (grader, oracle.__name__))
-        if oracle is not gsm8k_strict:  # it reads nothing but ####, and so accepts nothing
-            self.assertLessEqual(wrong, their_wrong, (grader, oracle.__name__))
+        for name, oracle in oracles.items():
+            their_missed, their_wrong = errors(rows, [bool(oracle(row)) for row in rows])
+            print(f"{grader}: {missed} missed, {wrong} wrong accepted; {name}: {their_missed}, {their_wrong} of {len(rows)}")
+            self.assertLess(missed, their_missed, (grader, name))
+            if 2 * their_missed < sum(row.is_right for row in rows):  # others read, and so accept, almost nothing
+                self.assertLessEqual(wrong, their_wrong, (grader, name))
 
-    def test_fewer_errors_than_lm_eval_extractors(self):
-        for grader, oracle in (("numeric", gsm8k_strict), ("numeric", gsm8k_flexible),
-                               ("choice", mmlu_pro), ("choice", mmlu_flexible)):
-            self.compare(grader, oracle)
-
-    @unittest.skipUnless(math_verify, "math-verify is not installed")
-    def test_fewer_errors_than_math_verify(self):
-        logging.disable(logging.ERROR)  # it logs each answer that it cannot parse
-        for grader in ("math", "numeric"):
-            self.compare(grader, by_math_verify)
+    def test_fewer_errors_than_other_packages(self):
+        def extractors(*found):
+            return {each.__name__: lambda row, each=each: each(row.expected, row.answer) for each in found}
+        math_verify = {"math-verify": by_math_verify}
+        self.compare("choice", extractors(mmlu_pro, mmlu_flexible))
+        self.compare("numeric", {**extractors(gsm8k_strict, gsm8k_flexible), **math_verify})
+        self.compare("math", math_verify)
 
 
 class LowerCase(unittest.TestCase):
@@ -346,10 +264,4 @@ if __name__ == "__main__":
     if not GRADE.exists():
         print(f"{GRADE} was not built")
         sys.exit(77)
-    if not (sacrebleu and rouge_scorer and math_verify):
-        missing = [name for name, module in (("sacrebleu", sacrebleu), ("rouge-score", rouge_scorer),
-                                             ("math-verify", math_verify)) if not module]
-        print(f"not installed: {', '.join(missing)} (see tests/requirements.txt)")
-        result = unittest.main(exit=False).result
-        sys.exit(77 if result.wasSuccessful() else 1)
     unittest.main()

@@ -47,13 +47,15 @@ enum err grade_open_error(const char *grader, const char *params, struct error *
     return err;
 }
 
-void grade_cases(const char *grader, const char *params, const struct grade_case *cases,
-                 size_t count)
+void grade_cases(const char *grader, const char *params, const char *problem,
+                 const struct grade_case *cases, size_t count)
 {
     static const char *const VERDICTS[] = {"null", "false", "true", "unread"};
     unsigned wrong = 0;
     for (size_t i = 0; i < count; i++) {
-        struct grade grade = grade_one(grader, params, cases[i].expected, cases[i].answer);
+        struct grading what = {
+            .problem = problem, .expected = cases[i].expected, .answer = cases[i].answer};
+        struct grade grade = grade_with(grader, params, &what, NULL);
         if (grade.verdict == cases[i].verdict)
             continue;
         wrong++;

@@ -26,11 +26,14 @@ struct grade_case {
     enum grade_verdict verdict;
 };
 
-/* Checks every case, and prints those that fail. */
-void grade_cases(const char *grader, const char *params, const struct grade_case *cases,
-                 size_t count);
+/* Checks every case, and prints those that fail.  `problem`: the question; NULL for none. */
+void grade_cases(const char *grader, const char *params, const char *problem,
+                 const struct grade_case *cases, size_t count);
 
 #define GRADE_CASES(grader, params, cases)                                                         \
-    grade_cases((grader), (params), (cases), sizeof(cases) / sizeof *(cases))
+    grade_cases((grader), (params), NULL, (cases), sizeof(cases) / sizeof *(cases))
+
+#define GRADE_QUESTION(grader, problem, cases)                                                     \
+    grade_cases((grader), "", (problem), (cases), sizeof(cases) / sizeof *(cases))
 
 #endif

@@ -121,7 +121,7 @@ static void leading_and_final_options_are_found(void **state)
     (void)state;
     static const struct grade_case CASES[] = {
         {"E", "E) None of these. A, B, C and D assume a closed system.", U},
-        {"D", "D. All three\n\nA, B and C are each a cause.", U},
+        {"D", "D. All three\n\nA, B and C are each a cause.", T},
         {"C", "TL;DR: C. A and B are both out.", U},
         {"B", "Short version: A. Long version: B and C mix up cause and effect.", U},
         {"B", "A) zinc\nB) tin\nC) lead\n\nBronze is copper with tin.", U},
@@ -172,7 +172,7 @@ static void paraphrased_answers_are_found(void **state)
         {"B", "The remaining choice, B, is correct", U},
         {"B", "A) Incorrect, too small\nB) Correct\nC) Incorrect", U},
         {"A", "A) Incorrect, too small\nB) Correct\nC) Incorrect", U},
-        {"D", "Mars has two moons. That matches D.", U}, /* the only letter of the last sentence */
+        {"D", "Mars has two moons. That matches D.", T}, /* the only letter of the last sentence */
         {"B",
          "\xE7\xAD\x94\xE6\xA1\x88\xE6\x98\xAF"
          "B\xE3\x80\x82",
@@ -260,28 +260,6 @@ static void letters_beyond_the_number_of_options_are_ignored(void **state)
     assert_int_equal(grade_open_error("choice", "options=1", &why), ERR_USAGE);
 }
 
-/* Grades against a question that lists its options. */
-static void check_with_options(const char *problem, const struct grade_case *cases, size_t count)
-{
-    static const char *const VERDICTS[] = {"null", "false", "true", "unread"};
-    unsigned wrong = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct grading what = {
-            .problem = problem, .expected = cases[i].expected, .answer = cases[i].answer};
-        struct grade grade = grade_with("choice", "", &what, NULL);
-        if (grade.verdict == cases[i].verdict)
-            continue;
-        wrong++;
-        print_error("choice: expected \"%s\", answer \"%s\": %s (extracted \"%s\"; %s), not %s\n",
-                    cases[i].expected, cases[i].answer, VERDICTS[grade.verdict], grade.extracted,
-                    grade.reason, VERDICTS[cases[i].verdict]);
-    }
-    assert_int_equal(wrong, 0);
-}
-
-#define CHECK_WITH_OPTIONS(problem, cases)                                                         \
-    check_with_options((problem), (cases), sizeof(cases) / sizeof *(cases))
-
 static void negation_in_the_text_of_an_option_is_ignored(void **state)
 {
     (void)state;
@@ -292,7 +270,8 @@ static void negation_in_the_text_of_an_option_is_ignored(void **state)
         {"A", "B. False", F},
         {"B", "B. False is wrong.", U},
     };
-    CHECK_WITH_OPTIONS("Bats are blind.\nA. True\nB. False\nC. Not enough information", CASES);
+    GRADE_QUESTION("choice", "Bats are blind.\nA. True\nB. False\nC. Not enough information",
+                   CASES);
     static const struct grade_case ALONE[] = {
         {"B", "B. False", T},
         {"D", "D) None of these", T},
@@ -311,11 +290,13 @@ static void statements_about_an_option_do_not_choose_it(void **state)
         {"C", "A is true, since they nurse their young; C is the false one.", U},
         {"C", "Whales do not lay eggs.", U},
     };
-    CHECK_WITH_OPTIONS("Which is NOT true of whales?\nA. They are mammals.\nB. They breathe air.\n"
-                       "C. They lay eggs.",
-                       CASES);
+    GRADE_QUESTION("choice",
+                   "Which is NOT true of whales?\nA. They are mammals.\nB. They breathe air.\n"
+                   "C. They lay eggs.",
+                   CASES);
     static const struct grade_case PLAIN[] = {{"C", "C is false.", U}, {"A", "A is true.", U}};
-    CHECK_WITH_OPTIONS("Which is true of whales?\nA. They are mammals.\nC. They lay eggs.", PLAIN);
+    GRADE_QUESTION("choice", "Which is true of whales?\nA. They are mammals.\nC. They lay eggs.",
+                   PLAIN);
 }
 
 static void options_are_found_by_their_text(void **state)
@@ -335,9 +316,10 @@ static void options_are_found_by_their_text(void **state)
         {"B", "Many think it was Mill, but it was actually Kant.", U},
         {"B", "I cannot tell which of (B) and (C) is right.", U},
     };
-    CHECK_WITH_OPTIONS("Whose is the categorical imperative?\nA. David Hume\nB. John Stuart Mill\n"
-                       "C. Immanuel Kant\nD. Aristotle",
-                       CASES);
+    GRADE_QUESTION("choice",
+                   "Whose is the categorical imperative?\nA. David Hume\nB. John Stuart Mill\n"
+                   "C. Immanuel Kant\nD. Aristotle",
+                   CASES);
 }
 
 static void options_are_found_by_their_value(void **state)
@@ -348,12 +330,12 @@ static void options_are_found_by_their_value(void **state)
         {"A", "So P = 6/36 = 1/6. \\[\\boxed{\\frac{1}{6}}\\]", F},
         {"C", "$\\frac{\\sqrt{2}}{2}$", T},
     };
-    CHECK_WITH_OPTIONS("What is P?\nA. 5/36\nB. 1/6\nC. √2/2\nD. 1/9", CASES);
+    GRADE_QUESTION("choice", "What is P?\nA. 5/36\nB. 1/6\nC. √2/2\nD. 1/9", CASES);
     static const struct grade_case TIMES[] = {{"B", "2 hours and 35 minutes", U},
                                               {"A", "2 hours and 35 minutes", U}};
-    CHECK_WITH_OPTIONS("How long?\nA. 2 h 25 min\nB. 2 h 35 min\nC. 3 h 35 min", TIMES);
+    GRADE_QUESTION("choice", "How long?\nA. 2 h 25 min\nB. 2 h 35 min\nC. 3 h 35 min", TIMES);
     static const struct grade_case SIGNED[] = {{"B", "-7", T}, {"A", "-7", F}};
-    CHECK_WITH_OPTIONS("3 - 10?\nA. 7\nB. -7", SIGNED);
+    GRADE_QUESTION("choice", "3 - 10?\nA. 7\nB. -7", SIGNED);
 }
 
 int main(void)

@@ -226,7 +226,7 @@ static void answers_in_prose_are_read(void **state)
         {"\\frac{14}{3}", "It is $\\frac{14}{3}$.\n\nVerification: $\\frac{14}{3} \\cdot 3 = 14$",
          T},
         {"14", "It is $\\frac{14}{3}$.\n\nVerification: $\\frac{14}{3} \\cdot 3 = 14$", U},
-        {"15", "$\\sqrt{36+81}$ is the distance, which gives 15.", U},
+        {"15", "$\\sqrt{36+81}$ is the distance, which gives 15.", T},
         {"\\sqrt{117}", "$\\sqrt{36+81}$ is the distance, which gives 15.", U},
     };
     GRADE_CASES("math", "", CASES);
@@ -287,7 +287,7 @@ static void results_are_found_among_derivations(void **state)
         {"(-\\infty,3)\\cup(3,\\infty)", "\\mathbb{R} \\setminus \\{3\\}", T},
         {"(3,\\infty)", "$\\{x \\mid x > 3\\}$", T},
         {"(2,-3)", "The center is (2, -3) and the radius is 5.", U},
-        {"\\{(0,0),(1,1)\\}", "The curves intersect at (0,0) and (1,1).", U},
+        {"\\{(0,0),(1,1)\\}", "The curves intersect at (0,0) and (1,1).", T},
         {"\\frac{(2n)!}{n!n!}", "\\binom{2n}{n}", T},
         {"\\frac{(2n)!}{n!n!}", "\\binom{2n}{n-1}", F},
         {"15", "The tip is $15, which is 25% of $60.", U},
@@ -295,7 +295,7 @@ static void results_are_found_among_derivations(void **state)
         {"12", "I cannot determine whether it is 12.", U},
         {"2", "The discriminant is 2, so there are no real roots.", U},
         {"7", "Either **7** or 8.", U},
-        {"\\sqrt{2}", "The exact length is √2, about 1.414.", U},
+        {"\\sqrt{2}", "The exact length is √2, about 1.414.", T},
         {"\\sqrt{2}", "the square root of 2", U},
         {"2", "It is the square root of 2.", U},
         {"\\frac{\\pi}{3}", "θ = π/3 (60°)", T},
@@ -403,6 +403,11 @@ static void values_are_not_equal_by_accident(void **state)
         {"2, 3", "\\boxed{2} and \\boxed{3}", T},
         {"3", "so \\boxed{2} and then \\boxed{3}", U},
         {"\\frac{1}{2}", "\\\\boxed{\\\\frac{1}{2}}", T}, /* escaped for JSON */
+        {"\\frac{dy}{dx} = -\\frac{x}{y}", "dy/dx = −x/y", T},
+        {"6x^5", "d/dx x⁶ = 6x⁵", T},
+        {"x(x-4)(x+4)", "x³ − 16x = x(x² − 16) = x(x + 4)(x − 4)", T},
+        {"5", "3x − y = 5", U},
+        {"\\sqrt{13}", "The modulus is √(2² + 3²) = √13, roughly 3.61.", T},
     };
     GRADE_CASES("math", "", CASES);
 }
