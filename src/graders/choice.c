@@ -31,6 +31,8 @@ static bool is_conclusion(const struct choice_reader *choice, struct slice sente
 static char option_named(const struct choice_reader *choice, struct slice text)
 {
     char option = option_within(&choice->question, text);
+    if (option != NO_LETTER && combine(option, only_letter(choice, text)) != option)
+        return SEVERAL_LETTERS;
     if (option != NO_LETTER && !is_conclusion(choice, text) &&
         combine(option, option_within(&choice->question, choice->answer)) != option)
         return SEVERAL_LETTERS;
@@ -150,12 +152,23 @@ static char option_in_clause(const struct choice_reader *choice, struct slice cl
     return (char)(option == choice->wanted ? option : NO_LETTER);
 }
 
+/* Whether the text concludes with another option: "Alaska (C) is large, but a territory; so Texas (A)." */
+static bool concludes_with_other(const struct choice_reader *choice, struct slice text, char letter)
+{
+    struct slice end = conclusion(last_sentence(text));
+    char named = combine(only_letter(choice, end), option_within(&choice->question, end));
+    return concludes(end) && named != NO_LETTER && named != letter;
+}
+
 static char read_letter(const struct choice_reader *choice, struct slice span, enum place_kind kind)
 {
     struct slice text = strip_marks(span), sentence = text, rest = text;
     char letter = NO_LETTER;
-    if (kind == PLACE_HEAD)
-        return option_at_head(choice, choice->answer);
+    if (kind == PLACE_HEAD) {
+        letter = option_at_head(choice, choice->answer);
+        bool other = letter && concludes_with_other(choice, choice->answer, letter);
+        return (char)(other ? NO_LETTER : letter);
+    }
     if (kind == PLACE_CLAUSE)
         return option_in_clause(choice, span);
     if (kind == PLACE_SENTENCE) {
@@ -266,6 +279,7 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
     struct text answer = {0};
     answer_plain(&answer, what->answer);
     reader.answer = slice_of(text_get(&answer));
+    reader.foreign = language_of(reader.answer) == FOREIGN;
     if (what->problem)
         question_read(&reader.question, slice_of(what->problem));
     if (reader.question.count > 1 && reader.wanted < 'A' + (int)reader.question.count &&

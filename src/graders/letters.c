@@ -17,7 +17,8 @@ char letter_of(const struct choice_reader *choice, char c, bool lower_too)
     return (char)(upper >= 'A' && upper <= choice->last ? upper : NO_LETTER);
 }
 
-/* A letter that stands alone.  "A" before a word is an article and "I" a pronoun; those of "B-cells", "C++" and "x = A"
+/* A letter that stands alone.  "A" before a word is an article, in
+ * other languages at the start of a sentence, and "I" a pronoun; those of "B-cells", "C++" and "x = A"
  * are parts of a name. */
 static char letter_at(const struct choice_reader *choice, const struct token *token,
                       const struct token *before, struct tokens after)
@@ -27,12 +28,14 @@ static char letter_at(const struct choice_reader *choice, const struct token *to
     char letter = (char)(one ? letter_of(choice, token->text.start[0], false) : NO_LETTER);
     bool more = token_next(&after, &next) && next.kind != TOKEN_LINE;
     bool attached = more && !next.spaced;
-    if (!letter || token_in(before, " = + - / \\ _ ^ ") ||
+    if (!letter || token_in(before, " = + - / \\ _ ^ ° ") ||
         (attached && token_in(&next, " - + ' ^ _ = ")))
         return NO_LETTER;
     bool word =
         more && next.spaced && next.kind == TOKEN_WORD && isalpha((unsigned char)*next.text.start);
-    bool article = (letter == 'A' || letter == 'I') && word &&
+    bool within = choice->foreign && before->text.length &&
+                  before->kind == TOKEN_WORD; /* there in lower case */
+    bool article = (letter == 'A' || letter == 'I') && word && !within &&
                    !token_in(&next, " is because since as and or was along with ");
     return (char)(article ? NO_LETTER : letter);
 }
@@ -96,6 +99,29 @@ static bool has_other_line(const struct choice_reader *choice, char letter)
     return false;
 }
 
+/* The letter that is the text after a label, or the label of an option: "B", "B) Paris". */
+static char letter_after(const struct choice_reader *choice, struct slice text)
+{
+    text = without_opening(text);
+    char letter = (char)(text.length ? letter_of(choice, text.start[0], false) : NO_LETTER);
+    if (!letter)
+        return NO_LETTER;
+    struct slice rest = without_closing(from(text, 1));
+    bool closed = rest.length < text.length - 1;
+    bool alone = rest.length == 0 || (closed && is_label_of(choice, letter, strip_marks(rest)));
+    return (char)(alone ? letter : NO_LETTER);
+}
+
+/* Whether another line has another letter after a label: "Best: B", "Second best: C". */
+static bool has_other_labeled(const struct choice_reader *choice, char letter)
+{
+    struct slice rest = choice->answer, line;
+    char found = letter;
+    while (line_next(&rest, &line))
+        found = combine(found, letter_after(choice, after_label(strip_marks(line))));
+    return found != letter;
+}
+
 char letter_alone(const struct choice_reader *choice, struct slice line, bool only)
 {
     struct slice text = without_opening(line);
@@ -113,21 +139,35 @@ char letter_alone(const struct choice_reader *choice, struct slice line, bool on
     const char *colon = memchr(line.start, ':', line.length);
     if (!colon || colon == line.start || !is_definite(slice_between(line.start, colon)))
         return NO_LETTER;
-    text = without_opening(slice_between(colon, slice_end(line)));
-    letter = letter_of(choice, text.length ? text.start[0] : ' ', false);
-    single = only_letter(choice, choice->answer) == letter;
-    return (char)(letter && single && !without_closing(from(text, 1)).length ? letter : NO_LETTER);
+    letter = letter_after(choice, slice_between(colon, slice_end(line)));
+    bool foreign = language_of(choice->answer) != ENGLISH && after_label(line).length;
+    single = only_letter(choice, choice->answer) == letter ||
+             (foreign && !has_other_labeled(choice, letter)); /* "Antwort: B) Paris" */
+    return (char)(single ? letter : NO_LETTER);
+}
+
+/* Whether another letter is joined to this one: "B or C", "B) Paris and D) Rome". */
+static bool joins_other(const struct choice_reader *choice, char letter, struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    const struct token none = {.kind = TOKEN_MARK};
+    struct token token, word = {0};
+    while (token_next(&tokens, &token)) {
+        bool joined = token_in(&word, " or and / & , ");
+        char other = letter_at(choice, &token, &none, tokens);
+        if (joined && other && other != letter)
+            return true;
+        bool repeated = token_is(&token, "option") && token_in(&word, " or and ");
+        word = repeated || token_in(&token, " ( [ * ") ? word : token;
+    }
+    return false;
 }
 
 /* The letter if a remark in parentheses follows it, "C (2 A)", and none of "A (or B)". */
-static char letter_remarked(char letter, struct tokens tokens)
+static char letter_remarked(const struct choice_reader *choice, char letter, struct slice rest)
 {
-    struct token token;
-    while (token_next(&tokens, &token) && !token_is(&token, ")"))
-        if (token_in(&token, " or and possibly perhaps maybe "))
-            return SEVERAL_LETTERS;
-    bool joined = token_next(&tokens, &token) && token_in(&token, " or and / , ");
-    return (char)(joined ? SEVERAL_LETTERS : letter);
+    bool doubtful = has_token(rest, " possibly perhaps maybe ");
+    return (char)(doubtful || joins_other(choice, letter, rest) ? SEVERAL_LETTERS : letter);
 }
 
 /* Whether the text after a letter and its full stop begins with a lower-case word: "E. coli". */
@@ -138,20 +178,35 @@ static bool continues_name(const struct token *letter, const struct token *next)
            isalpha((unsigned char)next->text.start[1]);
 }
 
-/* The letter at the start of the text, which may be a small one in parentheses: "(c) trapezoid". */
-static char first_letter(const struct choice_reader *choice, struct slice span, struct slice text,
-                         struct token *token, struct tokens *tokens)
+/* The letter at the start of the text, which may be a small one before a parenthesis: "(c) trapezoid", "c) trapezoid". */
+static char first_letter(const struct choice_reader *choice, struct slice text, struct token *token,
+                         struct tokens *tokens)
 {
     struct token none = {.kind = TOKEN_MARK};
     *tokens = tokens_of(text);
     if (!token_next(tokens, token))
         return NO_LETTER;
     char letter = letter_at(choice, token, &none, *tokens);
-    bool bracketed = text.start > span.start && text.start[-1] == '(' && tokens->at < tokens->end &&
-                     *tokens->at == ')';
+    bool bracketed = tokens->at < tokens->end && *tokens->at == ')';
     return (char)(!letter && bracketed && token->text.length == 1
                       ? letter_of(choice, token->text.start[0], true)
                       : letter);
+}
+
+/* The text without an arrow or a dash before an explanation: "B => Paris", "B — Paris". */
+static struct slice without_separator(struct slice text)
+{
+    static const char *const SEPARATORS[] = {"=>", "->", "→", "—", "– ", "- "};
+    for (size_t i = 0; i < COUNT_OF(SEPARATORS); i++)
+        if (slice_starts(text, SEPARATORS[i]))
+            return slice_trim(from(text, strlen(SEPARATORS[i])));
+    return text;
+}
+
+static struct slice before_parenthesis(struct slice sentence)
+{
+    const char *open = memchr(sentence.start, '(', sentence.length);
+    return open ? slice_between(sentence.start, open) : sentence;
 }
 
 char letter_leading(const struct choice_reader *choice, struct slice span)
@@ -159,23 +214,31 @@ char letter_leading(const struct choice_reader *choice, struct slice span)
     struct slice text = without_opening(span), sentence;
     struct tokens tokens;
     struct token token, next = {0};
-    char letter = first_letter(choice, span, text, &token, &tokens);
+    char letter = first_letter(choice, text, &token, &tokens);
     if (!letter)
         return NO_LETTER;
     struct slice rest = without_closing(slice_between(tokens.at, slice_end(text)));
     bool closed = rest.start > tokens.at + 1 || (rest.start > tokens.at && *tokens.at != ' ');
+    struct slice explanation = without_separator(rest);
+    closed = closed || explanation.length < rest.length;
+    rest = explanation;
     bool comma = rest.length && rest.start[0] == ',';
     rest = comma ? slice_trim(from(rest, 1)) : rest;
     tokens = tokens_of(rest);
     if (!token_next(&tokens, &next) || token_in(&next, " because since "))
         return letter;
-    if (!closed && token_is(&next, "("))
-        return letter_remarked(letter, tokens);
+    if (token_is(&next, "("))
+        return letter_remarked(choice, letter, rest);
+    if (joins_other(choice, letter, rest))
+        return SEVERAL_LETTERS;
+    if (closed && option_beginning(&choice->question, rest) == letter)
+        return letter;
     bool word = !comma && (closed ? continues_name(&token, &next) : next.kind == TOKEN_WORD);
     if (word || !sentence_next(&rest, &sentence))
         return NO_LETTER;
     if (!comma && token_in(&next, " / + = & ❌ ✗ ")) /* "B/C" */
         return SEVERAL_LETTERS;
+    sentence = before_parenthesis(sentence);
     char other = option_equal(&choice->question, strip_marks(sentence));
     if (other != letter) /* the text of its option may have other letters */
         other = combine(other, only_letter(choice, sentence));

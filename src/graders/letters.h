@@ -11,6 +11,7 @@
 
 struct choice_reader {
     char wanted, last;
+    bool foreign; /* the answer's language */
     struct asked_question question;
     struct slice answer;
 };

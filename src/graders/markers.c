@@ -68,7 +68,7 @@ static size_t next_box(struct slice text, size_t at)
     return at;
 }
 
-/* Whether the text between two boxes joins them to a list: "and", "or", a comma. */
+/* Whether the text between two boxes joins them to a list: "and", "or", a comma; perhaps with "x =" before the next. */
 static bool joins_boxes(struct slice between)
 {
     struct tokens tokens = tokens_of(between);
@@ -76,7 +76,8 @@ static bool joins_boxes(struct slice between)
     bool joins = false;
     while (token_next(&tokens, &token)) {
         joins = joins || token_in(&token, " and or , ");
-        if (!token_in(&token, " and or , ; $ { } ( ) [ ] \\ \\quad \\qquad \\text ") ||
+        bool name = token.text.length == 1 && isalpha((unsigned char)*token.text.start);
+        if ((!name && !token_in(&token, " and or , ; = $ { } ( ) [ ] \\ \\quad \\qquad \\text ")) ||
             token.kind == TOKEN_LINE)
             return false;
     }

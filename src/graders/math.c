@@ -21,8 +21,9 @@ struct math {
 struct math_reader {
     const struct tolerance *tolerance;
     struct slice expected, words; /* words: those of \\text{words} */
-    bool is_number;               /* with perhaps a unit */
-    bool is_words;                /* "no solution" */
+    struct slice answer;
+    bool is_number; /* with perhaps a unit */
+    bool is_words;  /* "no solution" */
     struct number number;
     struct asked_question question;
 };
@@ -81,13 +82,16 @@ static bool has_prose(struct slice text, struct slice *first)
     return false;
 }
 
-/* Whether the text is a few words, as a unit is. */
+/* Whether the text is a few words, as a unit is; "nine integers" is a value. */
 static bool is_unit(struct slice text)
 {
     enum { WORDS_MAX = 3 };
     struct tokens tokens = tokens_of(text);
     struct token token;
+    struct number number;
     unsigned words = 0;
+    if (number_in_words(text, &number))
+        return false;
     while (token_next(&tokens, &token)) {
         bool word = token.kind == TOKEN_WORD && !isdigit((unsigned char)*token.text.start);
         if (token_in(&token, " is are was equals the a an has ") ||
@@ -134,6 +138,20 @@ static enum value_reading compare(const struct math_reader *math, struct slice t
     return equal ? READING_EXPECTED : READING_OTHER;
 }
 
+/* A ratio "4:7" as the fraction that is expected. */
+static bool is_ratio(const struct math_reader *math, struct slice text)
+{
+    const char *colon = memchr(text.start, ':', text.length);
+    struct number first, second;
+    if (!colon || !math->is_number ||
+        !number_whole(slice_trim(slice_between(text.start, colon)), &first) ||
+        !number_whole(slice_trim(slice_between(colon + 1, slice_end(text))), &second))
+        return false;
+    double value = first.value / second.value;
+    struct number ratio = {.value = value, .plain = value};
+    return number_equal(math->tolerance, &math->number, &ratio);
+}
+
 /* Whether the left side of an equation only names what the right side is: "x", "f(4)", "3 * 4", "∫ 2x dx". */
 static bool is_name(struct slice left)
 {
@@ -142,6 +160,8 @@ static bool is_name(struct slice left)
     for (size_t i = 0; i < COUNT_OF(OPERATIONS); i++)
         if (slice_starts(left, OPERATIONS[i]))
             return true;
+    if (contains(left, "^{-1}(")) /* of an inverse function */
+        return true;
     struct tokens tokens = tokens_of(left);
     struct token token;
     unsigned names = 0, operators = 0;
@@ -209,7 +229,8 @@ static enum value_reading compare_forms(const struct math_reader *math, struct s
     bool expression = is_expression(text) || contains(text, "\\boxed");
     if (!expression && !math->is_words)
         return READING_NONE;
-    if (compare(math, right_side(math->tolerance, text)) == READING_EXPECTED)
+    if (compare(math, right_side(math->tolerance, text)) == READING_EXPECTED ||
+        is_ratio(math, text))
         return READING_EXPECTED;
     if (is_relation(math, text))
         return READING_UNCLEAR;
@@ -237,12 +258,14 @@ static struct slice only_formula(struct slice text)
     return first;
 }
 
-static bool has_digit(struct slice text)
+/* Whether the text has a digit or a number in words. */
+static bool has_number(struct slice text)
 {
+    struct number ignored;
     for (size_t i = 0; i < text.length; i++)
         if (isdigit((unsigned char)text.start[i]))
             return true;
-    return false;
+    return number_in_words(text, &ignored);
 }
 
 /* The text without a remark: "x + 1, which ...", "2 because ...", "2/3 (66.7%)". */
@@ -256,9 +279,8 @@ static struct slice without_remark(struct slice text)
             token_is(&token, "(") && token.spaced && slice_end(text)[-1] == ')' &&
             (token_in(&before, " } ° $ ! ") || isdigit((unsigned char)slice_end(before.text)[-1]));
         struct slice rest = slice_between(tokens.at, slice_end(text)), prose;
-        bool remark = token_in(&token, REMARKS) && is_definite(rest) &&
-                      !memchr(rest.start, '=', rest.length) &&
-                      !(token_is(&token, "≈") && has_prose(rest, &prose));
+        bool remark = token_in(&token, REMARKS) && is_definite(rest) && !has_token(rest, " = ; ") &&
+                      !concludes(rest) && !(token_is(&token, "≈") && has_prose(rest, &prose));
         if (token.text.start > text.start && (aside || remark))
             return strip_marks(slice_between(
                 text.start, token_in(&before, " , ( ") ? before.text.start : token.text.start));
@@ -313,6 +335,12 @@ static bool has_commands(struct slice text)
     return false;
 }
 
+/* Whether the text is all of a box, where "20!" is a factorial. */
+static bool is_boxed(const struct math_reader *math, struct slice text)
+{
+    return text.start > math->answer.start && text.start[-1] == '{' && *slice_end(text) == '}';
+}
+
 /* The number of the place, if one is expected and the place is prose. */
 static enum value_reading read_number(const struct math_reader *math, struct slice span,
                                       enum place_kind kind, struct slice *value)
@@ -320,7 +348,8 @@ static enum value_reading read_number(const struct math_reader *math, struct sli
     static const struct fold FOLD = {.strip = FOLD_EDGES};
     struct number number;
     struct slice rest = span, formula;
-    if (!math->is_number || formula_next(&rest, &formula) || has_commands(span))
+    bool factorial = is_boxed(math, span) && contains(span, "!");
+    if (!math->is_number || formula_next(&rest, &formula) || has_commands(span) || factorial)
         return READING_NONE;
     enum number_count count = number_read(span, kind, &math->question, &number);
     if (count == NUMBER_NONE)
@@ -357,9 +386,10 @@ static struct slice tail(const struct math_reader *math, struct slice sentence)
 static enum value_reading read_leading(const struct math_reader *math, struct slice span,
                                        enum place_kind kind, struct slice *value)
 {
-    struct slice line = strip_marks(span), rest = line, sentence = line;
+    struct slice line = is_boxed(math, span) ? span : strip_marks(span), rest = line,
+                 sentence = line;
     sentence_next(&rest, &sentence);
-    sentence = strip_marks(sentence);
+    sentence = is_boxed(math, span) ? sentence : strip_marks(sentence);
     struct slice end = tail(math, sentence), formula = only_formula(sentence);
     if (kind == PLACE_RESULT && !end.length)
         formula.length = 0; /* "the root of $64$" */
@@ -442,7 +472,7 @@ static enum value_reading read_alone(const struct math_reader *math, struct slic
     for (size_t i = 0; i < COUNT_OF(forms); i++) {
         enum value_reading reading = compare_forms(math, forms[i]);
         const char *end = slice_end(forms[i]);
-        bool cut = end < slice_end(text) && has_digit(slice_between(end, slice_end(text)));
+        bool cut = end < slice_end(text) && has_number(slice_between(end, slice_end(text)));
         if (reading == READING_EXPECTED)
             return reading;
         if (best == READING_NONE && !cut) /* else the value may be in the remark */
@@ -556,7 +586,8 @@ static enum err math_grade(const void *state, const struct grading *what, struct
                 mask_asked_words(&reader.question, answer.bytes);
         }
 
-        reading_grade(&with, slice_of(text_get(&answer)), math->final, out);
+        reader.answer = slice_of(text_get(&answer));
+        reading_grade(&with, reader.answer, math->final, out);
     }
     text_release(&expected);
     text_release(&answer);

@@ -148,7 +148,8 @@ static bool is_given(struct slice question, const struct number *number)
     return false;
 }
 
-/* Whether another number follows as an alternative or the end of a range: "7 or 8", "7 to 8", "7, 8". */
+/* Whether another number follows as an alternative or the end of a range: "7 or 8", "7 to 8", "7, 8"; "0.65 or 65 %" is
+ * one number. */
 static bool has_other_number(struct slice text, const struct number *number)
 {
     struct tokens tokens = tokens_of(number_unit(text, number));
@@ -161,7 +162,12 @@ static bool has_other_number(struct slice text, const struct number *number)
             struct tokens look = tokens;
             while (token_next(&look, &next) && next.kind == TOKEN_MARK)
                 ;
-            return isdigit((unsigned char)(next.text.length ? *next.text.start : 'x'));
+            bool digits = isdigit((unsigned char)(next.text.length ? *next.text.start : 'x'));
+            struct number other;
+            bool same = digits && token_is(&token, "or") &&
+                        number_first(slice_between(next.text.start, tokens.end), &other) &&
+                        number_equal(&SAME, number, &other);
+            return digits && !same;
         }
         words += token.kind == TOKEN_WORD;
     }
@@ -410,6 +416,17 @@ static bool equals_exactly(const struct numeric_reader *numeric, struct slice sp
            number_equal(numeric->tolerance, &numeric->expected, &exact);
 }
 
+/* The first side of two forms of a value: "2400 Pa = 2.4 kPa". */
+static bool equals_first_side(const struct numeric_reader *numeric, struct slice span)
+{
+    const char *sign = memchr(span.start, '=', span.length);
+    struct slice side = slice_between(span.start, sign ? sign : span.start);
+    struct number number;
+    return alone(side, &number) == NUMBER_ONE && slice_trim(number_unit(side, &number)).length &&
+           number_equal(numeric->tolerance, &numeric->expected, &number) &&
+           !units_differ(numeric->unit, number_unit(side, &number));
+}
+
 static enum value_reading numeric_read(const void *context, struct slice span, enum place_kind kind,
                                        struct slice *value)
 {
@@ -425,6 +442,8 @@ static enum value_reading numeric_read(const void *context, struct slice span, e
                  equals_in_thousands(numeric, &number) || equals_exactly(numeric, span, &number);
     if (kind == PLACE_HEAD && !equal) /* it is not known whether it is the answer */
         return READING_NONE;
+    if (!equal && kind == PLACE_LEADING && equals_first_side(numeric, span))
+        return READING_EXPECTED;
     if (!units_differ(numeric->unit, number_unit(span, &number)))
         return equal ? READING_EXPECTED : READING_OTHER;
     return equal ? READING_OTHER : READING_NONE; /* 300 minutes may be 5 hours */

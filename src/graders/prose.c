@@ -70,6 +70,16 @@ struct slice strip_marks(struct slice text)
                                : text;
 }
 
+struct slice after_label(struct slice line)
+{
+    enum { WORDS_MAX = 3 };
+    const char *colon = memchr(line.start, ':', line.length);
+    struct slice label = slice_between(line.start, colon ? colon : line.start);
+    bool is_label =
+        label.length && !has_value(label) && is_definite(label) && count_words(label) <= WORDS_MAX;
+    return is_label ? slice_between(colon + 1, slice_end(line)) : (struct slice){line.start, 0};
+}
+
 bool line_only_opens(struct slice line)
 {
     return slice_starts(line, "```") || slice_is(line, "$$") || slice_is(line, "\\[");
@@ -470,7 +480,8 @@ struct slice without_afterword(struct slice text)
          valued = valued || has_value(sentence))
         if (valued && is_afterword(sentence)) {
             struct slice after = slice_between(sentence.start, slice_end(text));
-            return concludes(after) ? text : slice_between(text.start, sentence.start);
+            bool chooses = concludes(after) || has_token(after, " go going choose pick ");
+            return chooses ? text : slice_between(text.start, sentence.start);
         }
     return text;
 }

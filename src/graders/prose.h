@@ -15,6 +15,9 @@ bool line_next(struct slice *rest, struct slice *line);
 /* The last line that is not blank, but for one that only closes a formula or a code block. */
 struct slice last_line(struct slice text);
 
+/* The value of a line "Label: value"; empty if there is no label of a few words. */
+struct slice after_label(struct slice line);
+
 /* Whether the line only opens a formula or a code block. */
 bool line_only_opens(struct slice line);
 

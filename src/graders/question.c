@@ -17,12 +17,15 @@ static struct slice from(struct slice text, size_t at)
     return (struct slice){text.start + at, text.length - at};
 }
 
-/* Length of the label of an option at the start: "B) ", "(B) ", "B. ", "B: "; 0 if there is none. */
+/* Length of the label of an option at the start: "B) ", "(B) ", "b) ", "B. ", "B: "; 0 if there is none. */
 static size_t label_length(struct slice text, char letter)
 {
     size_t open = text.length && text.start[0] == '(';
-    if (text.length < open + 2 || text.start[open] != letter ||
-        !strchr(open ? ")" : ").:", text.start[open + 1]))
+    if (text.length < open + 2)
+        return 0;
+    bool lower = text.start[open] == tolower((unsigned char)letter);
+    if ((!lower && text.start[open] != letter) ||
+        !strchr(open || lower ? ")" : ").:", text.start[open + 1]))
         return 0;
     return open + 2 == text.length || slice_is_space(text.start[open + 2]) ? open + 2 : 0;
 }

@@ -196,6 +196,20 @@ static const struct rule {
 
 enum { RULE_COUNT = COUNT_OF(RULES) };
 
+/* The reading of a place; after a marker also that of a statement, "Answer: The correct option is B." */
+static enum value_reading read_place(const struct value_reader *reader, struct slice place,
+                                     enum place_kind kind, struct slice *value)
+{
+    struct places stated = {.count = 0};
+    if (place.length > PLACE_LONGEST)
+        return READING_NONE;
+    enum value_reading reading = reader->read(reader->context, place, kind, value);
+    if (reading != READING_NONE || kind != PLACE_LEADING)
+        return reading;
+    find_answer_is(place, &stated);
+    return stated.count == 1 ? reader->read(reader->context, stated.at[0], kind, value) : reading;
+}
+
 /* The common reading of the places that a rule finds. */
 static enum value_reading read_rule(const struct value_reader *reader, const struct rule *rule,
                                     struct slice text, struct slice *value)
@@ -208,10 +222,7 @@ static enum value_reading read_rule(const struct value_reader *reader, const str
         find_restatement(reader->question, text, &places);
     for (unsigned i = 0; i < places.count; i++) {
         struct slice read = {0};
-        enum value_reading one =
-            places.at[i].length > PLACE_LONGEST
-                ? READING_NONE
-                : reader->read(reader->context, places.at[i], rule->kind, &read);
+        enum value_reading one = read_place(reader, places.at[i], rule->kind, &read);
         if (one == READING_NONE)
             continue;
         common = common == READING_NONE || common == one ? one : READING_UNCLEAR;
@@ -260,12 +271,17 @@ static bool is_revised(const struct value_reader *reader, struct slice text, str
     struct slice after = slice_between(slice_end(stated), slice_end(text)), rest = after, value;
     struct tokens tokens = tokens_of(after);
     struct token token, before = {.kind = TOKEN_LINE};
-    for (; token_next(&tokens, &token); before = token)
+    for (; token_next(&tokens, &token); before = token) {
+        struct slice sentence = {tokens.at, 0}, more = slice_between(tokens.at, slice_end(after));
+        bool contrast =
+            token_in(&token, " but however ") &&
+            (!stated_by_marker || (sentence_next(&more, &sentence) && has_value(sentence)));
         if (before.kind != TOKEN_WORD && !token_is(&before, "(") &&
-            (token_in(&token, " wait actually correction sorry edit hmm oops scratch revised but "
-                              "however ") ||
+            (contrast ||
+             token_in(&token, " wait actually correction sorry edit hmm oops scratch revised ") ||
              is_no(&token, tokens)))
             return true;
+    }
     if (!strip_marks(after).length)
         return false;
     unsigned last = stated_by_marker ? 1 : 2;
@@ -319,11 +335,15 @@ static void grade_text(const struct value_reader *reader, struct slice text, enu
             grade_unread(out, "the value after the marker cannot be read");
             return;
         }
+        if (rule->kind == PLACE_CLAUSE && reading == READING_OTHER) {
+            grade_unread(out, "the %s has another value than the expected one", rule->name);
+            return;
+        }
         if (reading == READING_NONE || !decides(reader, rule, reading, body))
             continue;
         if ((rule->strength <= STATED || rule->kind == PLACE_BEGINNING ||
              rule->kind == PLACE_HEAD) &&
-            is_revised(reader, text, value, reading, rule->strength == MARKED))
+            is_revised(reader, where, value, reading, rule->strength == MARKED))
             grade_unread(out, "what follows the %s takes it back", rule->name);
         else
             grade_by(reader, rule, reading, text, value, out);

@@ -124,12 +124,15 @@ def labelled(folder, grader):
 KINDS_OF_ERRORS = "marked, missed", "plain, unread", "plain, called false", "wrong, accepted"
 ERRORS = {
     "replies-1": {"choice": (1, 38, 0, 0), "math": (0, 31, 0, 0), "numeric": (0, 25, 0, 0)},
-    "replies-2": {"choice": (0, 22, 0, 0), "math": (0, 14, 0, 1), "numeric": (1, 14, 0, 0)},
-    "replies-3": {"choice": (0, 30, 0, 1), "math": (0, 24, 0, 2), "numeric": (0, 29, 1, 2)},
-    "replies-4": {"choice": (1, 42, 1, 0), "math": (0, 29, 0, 1), "numeric": (1, 23, 0, 1)},
-    "replies-5": {"choice": (1, 40, 0, 1), "math": (1, 24, 0, 2), "numeric": (0, 30, 0, 2)},
-    "replies-6": {"choice": (0, 36, 0, 0), "math": (0, 15, 0, 1), "numeric": (0, 22, 1, 0)},
-    "replies-7": {"choice": (1, 11, 0, 0), "math": (0, 22, 0, 3), "numeric": (0, 25, 1, 2)},
+    "replies-2": {"choice": (0, 23, 0, 0), "math": (0, 14, 0, 1), "numeric": (1, 14, 0, 0)},
+    "replies-3": {"choice": (0, 32, 0, 1), "math": (0, 24, 0, 2), "numeric": (0, 30, 1, 2)},
+    "replies-4": {"choice": (0, 42, 1, 0), "math": (0, 29, 0, 1), "numeric": (1, 23, 0, 1)},
+    "replies-5": {"choice": (1, 41, 0, 1), "math": (1, 24, 0, 2), "numeric": (0, 30, 0, 2)},
+    "replies-6": {"choice": (0, 35, 0, 0), "math": (0, 15, 0, 1), "numeric": (0, 23, 1, 0)},
+    "replies-7": {"choice": (0, 10, 0, 0), "math": (0, 22, 0, 3), "numeric": (0, 26, 1, 2)},
+    "replies-8": {"choice": (0, 33, 0, 0), "math": (0, 13, 0, 2), "numeric": (0, 19, 0, 2)},
+    "replies-9": {"choice": (0, 25, 0, 1), "math": (0, 23, 0, 0), "numeric": (0, 13, 0, 1)},
+    "replies-10": {"choice": (0, 13, 0, 2), "math": (0, 26, 0, 2), "numeric": (0, 26, 0, 2)},
 }
 
 

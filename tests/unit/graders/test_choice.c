@@ -338,6 +338,38 @@ static void options_are_found_by_their_value(void **state)
     GRADE_QUESTION("choice", "3 - 10?\nA. 7\nB. -7", SIGNED);
 }
 
+static void remarks_after_a_marked_letter_do_not_change_it(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "**Answer: (C) Cairo**, not (A).", T},
+        {"C", "Answer: C. Cairo — Athens and Bern are larger, but neither is a port.", T},
+        {"B", "**Answer: B** (don't mix up the option letter and the allele B!)", T},
+        {"B", "Answer: B (the second; Delhi, option D, is the largest.)", T},
+        {"B", "Answer: The correct option is B.", T},
+        {"B", "answer: b) bern", T},
+        {"D", "Bern ist kleiner, aber\n\n**Antwort: D) Delhi**", T},
+        {"D", "Delhi (D) es grande.\n\nRespuesta: A) Athens", F},
+        {"B", "Answer: B) Bern or (A)", U},
+        {"B", "Answer: B (or A)", U},
+        {"A", "A (by law) / B (by custom)", U},
+        {"B", "Answer: B, but maybe A.", U},
+    };
+    GRADE_QUESTION("choice", "Which city?\na) Athens\nb) Bern\nc) Cairo\nd) Delhi", CASES);
+}
+
+static void a_conclusion_decides_against_the_first_words(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "Alaska (C) is large but a territory; so Texas (A).", U},
+        {"B", "So it is Denali (California is what you get with the wrong map, B).", U},
+        {"C", "Da es so groß ist, also Antwort A und nicht C.", U},
+    };
+    GRADE_QUESTION("choice", "Which is the largest?\nA) Texas\nB) California\nC) Alaska\nD) Denali",
+                   CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +387,8 @@ int main(void)
         cmocka_unit_test(statements_about_an_option_do_not_choose_it),
         cmocka_unit_test(options_are_found_by_their_text),
         cmocka_unit_test(options_are_found_by_their_value),
+        cmocka_unit_test(remarks_after_a_marked_letter_do_not_change_it),
+        cmocka_unit_test(a_conclusion_decides_against_the_first_words),
     };
     return RUN_TESTS(tests);
 }

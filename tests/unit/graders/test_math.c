@@ -310,6 +310,32 @@ static void results_are_found_among_derivations(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
+static void the_box_is_read_as_it_stands(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"20", "so $\\boxed{20!}$", F},
+        {"20", "It is 20!", T},
+        {"\\frac{4}{7}", "The ratio is $\\boxed{4:7}$.", T},
+        {"\\frac{4}{7}", "The ratio is $\\boxed{7:4}$.", F},
+        {"-3, 5", "So $x = \\boxed{5}$ or $x = \\boxed{-3}$.", T},
+        {"\\frac{3x+1}{2}", "$\\boxed{f^{-1}(x)=\\frac{3x+1}{2}}$", T},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void a_remark_comes_to_no_result(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"\\frac{4}{11}",
+         "$\\frac{36}{99} = \\frac{4}{11}$, which reduced gives $\\frac{1}{3}$. So it's 1/3.", U},
+        {"-12", "$p(0)=-12$ with leading coefficient 2; divided by it, the term is $-6$.", U},
+        {"9", "$x\\in\\{-4,\\ldots,4\\}$, nine integers.", U},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
 static void malformed_formulas_are_handled(void **state)
 {
     (void)state;
@@ -425,6 +451,8 @@ int main(void)
         cmocka_unit_test(answers_in_prose_are_read),
         cmocka_unit_test(results_are_found_among_derivations),
         cmocka_unit_test(malformed_formulas_are_handled),
+        cmocka_unit_test(the_box_is_read_as_it_stands),
+        cmocka_unit_test(a_remark_comes_to_no_result),
     };
     return RUN_TESTS(tests);
 }

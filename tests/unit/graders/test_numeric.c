@@ -176,6 +176,29 @@ static void a_decimal_is_not_an_exact_value(void **state)
     GRADE_CASES("numeric", "rel=1e-5", WIDE);
 }
 
+static void two_forms_of_a_value_are_one(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"2400", "Answer: 2400 Pa = 2.4 kPa", T},
+        {"0.65", "Answer: 0.65 or 65%", T},
+        {"0.65", "Answer: 0.65 or 0.7", U},
+        {"81", "Answer: 3^4 = 64", F},
+    };
+    GRADE_CASES("numeric", "", CASES);
+}
+
+/* The clause that repeats the question has the answer, not the remark after it. */
+static void a_restatement_with_another_value_is_unread(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"180", "The sum of the angles in a triangle is 360 degrees. A line has 180 degrees.", U},
+        {"180", "The sum of the angles in a triangle is 180 degrees. A circle has 360 degrees.", T},
+    };
+    GRADE_QUESTION("numeric", "What is the sum of the angles in a triangle?", CASES);
+}
+
 static void tolerances_are_applied(void **state)
 {
     (void)state;
@@ -224,6 +247,8 @@ int main(void)
         cmocka_unit_test(a_conclusion_is_distinguished_from_its_context),
         cmocka_unit_test(a_decimal_is_not_an_exact_value),
         cmocka_unit_test(tolerances_are_applied),
+        cmocka_unit_test(two_forms_of_a_value_are_one),
+        cmocka_unit_test(a_restatement_with_another_value_is_unread),
         cmocka_unit_test(the_compared_values_are_reported),
     };
     return RUN_TESTS(tests);
