@@ -1,7 +1,10 @@
 /* The regex grader: the answer matches a POSIX extended regular expression, which is a parameter or
  * the expected answer.  Back references are rejected: matching them may take exponential time. */
 #include <ctype.h>
+#include <math.h>
 #include <regex.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "graders/answer.h"
@@ -25,6 +28,63 @@ static bool has_back_reference(const char *pattern)
     return false;
 }
 
+/* The end of a bracket expression, "[^]a-z]". */
+static const char *after_bracket(const char *at)
+{
+    at += at[1] == '^' ? 2 : 1;
+    at += *at == ']';
+    while (*at && *at != ']')
+        at++;
+    return at;
+}
+
+/* How many copies of its operand the C library makes of a quantifier; *at: its last character. */
+static double copies_of(const char **at)
+{
+    if (**at == '+')
+        return 2;
+    if (**at != '{')
+        return 1;
+    char *end;
+    double most = strtod(*at + 1, &end);
+    if (*end == ',')
+        most = fmax(most + 1, strtod(end + 1, &end));
+    *at = *end == '}' ? end : end - 1;
+    return fmax(most, 1);
+}
+
+/* Whether it has so many parts that compiling it would take all memory, as "a++++++++" and "((a{99}){99}){99}" do:
+ * quantifiers multiply what they repeat. */
+static bool is_too_large(const char *pattern)
+{
+    enum { DEPTH_MAX = 64 };
+    const double parts_max = 1e5;
+    double total[DEPTH_MAX] = {0}, atom = 0; /* of each open group, without its last atom */
+    unsigned depth = 0;
+    for (const char *at = pattern; *at; at++) {
+        if (strchr("*+?{", *at)) {
+            atom *= copies_of(&at);
+        } else if (*at == ')' && depth) {
+            atom += total[depth--];
+        } else {
+            total[depth] += atom;
+            atom = 1;
+            if (*at == '(' && ++depth == DEPTH_MAX)
+                return true;
+            if (*at == '(')
+                total[depth] = atom = 0;
+            at = *at == '[' ? after_bracket(at) : at + (*at == '\\');
+        }
+        if (!*at)
+            break;
+        if (total[depth] + atom > parts_max)
+            return true;
+    }
+    for (; depth; depth--)
+        atom += total[depth];
+    return atom + total[0] > parts_max;
+}
+
 /* ERR_BAD_VALUE with the reason if the pattern is invalid. */
 static enum err compile(const struct regex_grader *grader, const char *expression, regex_t *out,
                         struct error *why)
@@ -32,6 +92,10 @@ static enum err compile(const struct regex_grader *grader, const char *expressio
     if (has_back_reference(expression))
         return err_set(why, ERR_BAD_VALUE,
                        "invalid pattern '%.80s': back references are not supported", expression);
+    if (is_too_large(expression))
+        return err_set(why, ERR_BAD_VALUE,
+                       "invalid pattern '%.80s': its repetitions would take too much memory",
+                       expression);
     struct text pattern = {0};
     text_addf(&pattern, grader->whole ? "^(%s)$" : "%s", expression);
     int failed = regcomp(out, text_get(&pattern), REG_EXTENDED | grader->flags);

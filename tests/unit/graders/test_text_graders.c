@@ -123,6 +123,16 @@ static void regex_matches_as_posix_does(void **state)
     assert_contains(why.text, "invalid pattern");
     assert_int_equal(grade_open_error("regex", "pattern=(a)\\1", &why), ERR_USAGE);
     assert_int_equal(grade_open_error("regex", "flags=x", &why), ERR_USAGE);
+    static const char *const LARGE[] = {
+        "pattern=a++++++++++++++++++++++++++++++++++++++++", "pattern=((a{200}){200}){200}",
+        "pattern=(((((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+"};
+    for (size_t i = 0; i < COUNT_OF(LARGE); i++) {
+        assert_int_equal(grade_open_error("regex", LARGE[i], &why), ERR_USAGE);
+        assert_non_null(strstr(why.text, "memory"));
+    }
+    assert_int_equal(
+        grade_one("regex", "", "^([0-9]{1,3}[.]){3}[[:digit:]]{1,3}$", "10.0.0.1").verdict,
+        VERDICT_TRUE);
 }
 
 static void lists_are_compared_item_by_item(void **state)
