@@ -570,11 +570,10 @@ static void add_integer(struct text *out, wide integer)
     text_addf(out, "%s%s", integer < 0 ? "-" : "", at);
 }
 
-static enum err calculate(void *state, const struct tool_spec *spec,
-                          const struct tool_request *call, struct tool_result *out,
+static enum err calculate(const struct tool_request *call, struct tool_result *out,
                           struct error *why)
 {
-    (void)state, (void)spec, (void)why;
+    (void)why;
     struct parser parser = {.at = call->texts[0]};
     struct value value = sum(&parser);
     skip_space(&parser);

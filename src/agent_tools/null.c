@@ -45,13 +45,11 @@ static void null_close(void *state)
     free(((struct null *)state)->output);
 }
 
-static enum err null_call(void *state, const struct tool_spec *spec,
-                          const struct tool_request *call, struct tool_result *out,
+static enum err null_call(const struct tool_request *call, struct tool_result *out,
                           struct error *why)
 {
-    const struct null *null = state;
+    const struct null *null = call->state;
     nanos start = clock_now(), until = start + null->delay;
-    (void)spec;
     for (nanos now = start; now < until; now = clock_now()) {
         if (call->cancel && atomic_load(call->cancel))
             return err_set(why, ERR_INTERRUPTED, "null: the call was canceled");
@@ -83,11 +81,10 @@ const struct tool_driver tool_null = {
     .call = null_call,
 };
 
-static enum err think_call(void *state, const struct tool_spec *spec,
-                           const struct tool_request *call, struct tool_result *out,
+static enum err think_call(const struct tool_request *call, struct tool_result *out,
                            struct error *why)
 {
-    (void)state, (void)spec, (void)call, (void)why;
+    (void)call, (void)why;
     text_add(&out->output, "Noted.");
     return ERR_OK;
 }

@@ -259,12 +259,10 @@ static enum err shell_open(const struct tool_config *config, void *state, struct
     return open_program("sh", config, state, why);
 }
 
-static enum err shell_call(void *state, const struct tool_spec *spec,
-                           const struct tool_request *call, struct tool_result *out,
+static enum err shell_call(const struct tool_request *call, struct tool_result *out,
                            struct error *why)
 {
-    const struct program *program = state;
-    (void)spec;
+    const struct program *program = call->state;
     const char *const argv[] = {program->path, "-c", call->texts[0], NULL};
     return run_program(program, argv, call, out, why);
 }
@@ -305,12 +303,10 @@ static enum err python_open(const struct tool_config *config, void *state, struc
     return open_program("python3", config, state, why);
 }
 
-static enum err python_call(void *state, const struct tool_spec *spec,
-                            const struct tool_request *call, struct tool_result *out,
+static enum err python_call(const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
-    const struct program *program = state;
-    (void)spec;
+    const struct program *program = call->state;
     /* -I: modules that an earlier call wrote to the workspace cannot shadow Python's own. */
     const char *const argv[] = {program->path, "-I", "-B", "-c", call->texts[0], NULL};
     return run_program(program, argv, call, out, why);

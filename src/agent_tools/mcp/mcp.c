@@ -390,16 +390,16 @@ static enum err call_server(struct mcp_session *server, const char *own_name,
     return ERR_OK;
 }
 
-static enum err mcp_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
-                         struct tool_result *out, struct error *why)
+static enum err mcp_call(const struct tool_request *call, struct tool_result *out,
+                         struct error *why)
 {
-    struct mcp *mcp = state;
+    struct mcp *mcp = call->state;
     struct server_scope *scope = call->session ? call->session : &mcp->shared;
     struct mcp_session *server;
     struct error reason = {0};
     size_t at = 0;
     nanos deadline = clock_now() + (call->timeout > 0 ? call->timeout : 3600 * NS_PER_S);
-    while (!str_equal(mcp->specs[at].name, spec->name))
+    while (!str_equal(mcp->specs[at].name, call->spec->name))
         at++; /* always found: toolset_open took the spec from this list */
     enum err err = acquire_server(mcp, scope, call, &deadline, &server, &reason);
     if (!err) {
