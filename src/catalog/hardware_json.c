@@ -33,12 +33,12 @@ struct storage {
     struct hardware parsed;
 };
 
-enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
+enum { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE }; /* quantities */
 
 #define UNIT(name) {#name, UNIT_##name}
 
-static const struct {
-    struct {
+static const struct quantity {
+    struct unit {
         const char *name;
         double factor; /* to SI units */
     } units[UNITS_MAX];
@@ -70,13 +70,18 @@ static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus =
 
 /* {"value", "unit", "evidence", "plus_minus", "source"}. */
 struct figure {
-    double value, plus_minus; /* when read, in the unit of the file */
-    double factor;            /* of that unit */
-    const char *unit;
-    enum evidence evidence;
-    const char *source;
-    enum quantity quantity;
+    struct hardware_figure own; /* while it is read, in the unit of the file */
+    double factor;              /* of that unit */
+    const struct quantity *quantity;
 };
+
+static const struct unit *find_unit(const struct quantity *quantity, const char *name)
+{
+    for (size_t i = 0; i < UNITS_MAX && quantity->units[i].name; i++)
+        if (str_equal(quantity->units[i].name, name))
+            return &quantity->units[i];
+    return NULL;
+}
 
 static void write_value(struct json *json, const char *key, const struct json_field *field,
                         const void *object)
@@ -112,7 +117,7 @@ static void write_unit(struct json *json, const char *key, const struct json_fie
                        const void *object)
 {
     (void)field;
-    json_string(json, key, ((const struct figure *)object)->unit);
+    json_string(json, key, ((const struct figure *)object)->own.unit);
 }
 
 static enum err read_unit(const struct json_place *at, const struct json_field *field,
@@ -120,16 +125,16 @@ static enum err read_unit(const struct json_place *at, const struct json_field *
 {
     struct figure *figure = object;
     const char *names[UNITS_MAX], *word = text_or_empty(jv_text(value));
+    const struct unit *unit = find_unit(figure->quantity, word);
     struct error reason = {0};
     size_t count = 0;
-    for (; count < UNITS_MAX && QUANTITIES[figure->quantity].units[count].name; count++) {
-        names[count] = QUANTITIES[figure->quantity].units[count].name;
-        if (str_equal(names[count], word)) {
-            figure->unit = names[count];
-            figure->factor = QUANTITIES[figure->quantity].units[count].factor;
-            return ERR_OK;
-        }
+    if (unit) {
+        figure->own.unit = unit->name;
+        figure->factor = unit->factor;
+        return ERR_OK;
     }
+    for (; count < UNITS_MAX && figure->quantity->units[count].name; count++)
+        names[count] = figure->quantity->units[count].name;
     if (!count)
         return json_refuse(at, field->path, "this figure has no unit");
     if (!word[0] || !str_is_plain(word))
@@ -141,36 +146,37 @@ static enum err read_unit(const struct json_place *at, const struct json_field *
 static bool has_unit(const struct json_field *field, const void *object)
 {
     (void)field;
-    return ((const struct figure *)object)->unit;
+    return ((const struct figure *)object)->own.unit;
 }
 
 static const struct json_custom UNIT_NAME = {
     .write = write_unit, .read = read_unit, .is_known = has_unit};
 
 static const struct json_field FIGURE_FIELDS[] = {
-    BIND_CUSTOM(figure, value, VALUE, "value", .what = "a finite number"),
-    BIND_CUSTOM(figure, unit, UNIT_NAME, "unit", .flags = FIELD_OMIT),
-    BIND_WORD(figure, evidence, evidence_at, EVIDENCE_COUNT, "evidence"),
-    BIND_CUSTOM(figure, plus_minus, VALUE, "plus_minus", .flags = FIELD_OMIT,
+    BIND_CUSTOM(figure, own.value, VALUE, "value", .what = "a finite number"),
+    BIND_CUSTOM(figure, own.unit, UNIT_NAME, "unit", .flags = FIELD_OMIT),
+    BIND_WORD(figure, own.evidence, evidence_at, EVIDENCE_COUNT, "evidence"),
+    BIND_CUSTOM(figure, own.plus_minus, VALUE, "plus_minus", .flags = FIELD_OMIT,
                 .what = "a number, 0 or more", .variant = true),
-    BIND_LINE(figure, source, "source", FIELD_REQUIRED),
+    BIND_LINE(figure, own.source, "source", FIELD_REQUIRED),
     {0},
 };
 
 /* The rules of its quantity. */
 static enum err check_figure(const struct json_place *at, const struct figure *figure)
 {
-    double value = figure->value, max = QUANTITIES[figure->quantity].max;
-    if (QUANTITIES[figure->quantity].units[0].name && !figure->unit)
+    const struct quantity *quantity = figure->quantity;
+    double value = figure->own.value, max = quantity->max;
+    if (quantity->units[0].name && !figure->own.unit)
         return json_refuse(at, "unit", "is missing");
     if (!is_known(value))
         return json_refuse(at, "value", "is missing: omit an unknown figure");
-    if (value < 0 || (value == 0 && !QUANTITIES[figure->quantity].may_be_zero))
+    if (value < 0 || (value == 0 && !quantity->may_be_zero))
         return json_refuse(at, "value", "must be above 0, not %g", value);
     if (value * figure->factor > max)
         return json_refuse(at, "value", "%g is above %g: a wrong unit?", value,
                            max / figure->factor);
-    if (figure->quantity == COUNT && value < 1)
+    if (quantity == &QUANTITIES[COUNT] && value < 1)
         return json_refuse(at, "value", "must be 1 or more, not %g", value);
     return ERR_OK;
 }
@@ -180,36 +186,27 @@ static enum err read_figure(const struct json_place *at, const struct json_field
 {
     struct json_place place = json_place_in(at, field->path);
     struct hardware_figure *out = (void *)((char *)object + field->offset);
-    struct figure figure = {.quantity = (enum quantity)field->variant, .factor = 1};
+    struct figure figure = {.quantity = &QUANTITIES[field->variant], .factor = 1};
     json_fields_clear(FIGURE_FIELDS, &figure);
     enum err err = json_fields_read_at(&place, value, FIGURE_FIELDS, &figure);
     if (!err)
         err = check_figure(&place, &figure);
-    *out = (struct hardware_figure){.value = figure.value * figure.factor,
-                                    .evidence = figure.evidence,
-                                    .plus_minus = figure.plus_minus * figure.factor,
-                                    .source = figure.source,
-                                    .unit = figure.unit};
+    *out = figure.own;
+    out->value *= figure.factor;
+    out->plus_minus *= figure.factor;
     return err;
 }
 
 static void write_figure(struct json *json, const char *key, const struct json_field *field,
                          const void *object)
 {
-    const struct hardware_figure *from = json_field_member(field, object);
-    size_t unit = 0;
-    for (size_t i = 0; from->unit && i < UNITS_MAX && QUANTITIES[field->variant].units[i].name; i++)
-        if (str_equal(QUANTITIES[field->variant].units[i].name, from->unit))
-            unit = i;
-    const char *name = QUANTITIES[field->variant].units[unit].name;
-    const struct figure figure = {
-        .value = from->value,
-        .plus_minus = from->plus_minus,
-        .factor = name ? QUANTITIES[field->variant].units[unit].factor : 1,
-        .unit = name,
-        .evidence = from->evidence,
-        .source = from->source,
-    };
+    const struct quantity *quantity = &QUANTITIES[field->variant];
+    struct figure figure = {.own =
+                                *(const struct hardware_figure *)json_field_member(field, object)};
+    const struct unit *unit = figure.own.unit ? find_unit(quantity, figure.own.unit) : NULL;
+    unit = unit ? unit : quantity->units;
+    figure.own.unit = unit->name;
+    figure.factor = unit->name ? unit->factor : 1;
     json_fields_write_object(json, key, FIGURE_FIELDS, &figure);
 }
 
