@@ -26,16 +26,12 @@ static const struct param_spec PARAMS[] = {
 static enum err null_open(const struct tool_config *config, void *state, struct error *why)
 {
     struct null *null = state;
-    double ms;
-    enum err err = params_number(config->params, "delay_ms", 0, &ms, why);
-    if (!err)
-        err = params_bool(config->params, "fail", false, &null->fails, why);
-    if (!err && !(ms >= 0 && ms <= DELAY_MAX_MS))
-        err = err_set(why, ERR_USAGE, "delay_ms: expected 0 to %d", DELAY_MAX_MS);
-    if (err)
-        return err;
+    struct params_reader read = {config->params, why, ERR_OK};
+    null->delay = from_seconds(params_number(&read, "delay_ms", 0, 0, DELAY_MAX_MS) * 1e-3);
+    null->fails = params_bool(&read, "fail", false);
+    if (read.err)
+        return read.err;
     const char *output = params_get(config->params, "output");
-    null->delay = from_seconds(ms * 1e-3);
     null->output = output ? xstrdup(output) : NULL;
     return ERR_OK;
 }

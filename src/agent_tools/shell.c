@@ -145,22 +145,16 @@ static enum err open_program(const char *name, const struct tool_config *config,
                              struct error *why)
 {
     struct program *program = state;
-    uint64_t mb, processes;
-    enum err err = params_count(config->params, "memory_mb", MEMORY_MB, &mb, why);
-    if (!err && (mb < 1 || mb > MEMORY_MOST_MB))
-        err = err_set(why, ERR_USAGE, "memory_mb: expected 1 to %d", MEMORY_MOST_MB);
-    if (!err)
-        err = params_count(config->params, "processes", PROCESSES, &processes, why);
-    if (!err && (processes < 1 || processes > PROCESSES_MOST))
-        err = err_set(why, ERR_USAGE, "processes: expected 1 to %d", PROCESSES_MOST);
-    if (err)
-        return err;
+    struct params_reader read = {config->params, why, ERR_OK};
+    program->memory_bytes = (size_t)params_count(&read, "memory_mb", MEMORY_MB, 1, MEMORY_MOST_MB)
+                            << 20;
+    program->processes = (unsigned)params_count(&read, "processes", PROCESSES, 1, PROCESSES_MOST);
+    if (read.err)
+        return read.err;
     program->path = proc_find(name);
     if (!program->path)
         return err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
-    program->memory_bytes = (size_t)mb << 20;
-    program->processes = (unsigned)processes;
-    err = find_readable(program, params_get(config->params, "read"), why);
+    enum err err = find_readable(program, params_get(config->params, "read"), why);
     if (err) {
         text_release(&program->paths);
         free(program->path);

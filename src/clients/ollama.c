@@ -34,14 +34,15 @@ static enum err make_url(char *url, size_t size, const char *given, struct error
 
 static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
+    static const char *const KINDS[] = {"generate", "chat", NULL};
+    struct params_reader read = {config->params, why, ERR_OK};
     struct ollama *ollama = state;
     struct endpoint *endpoint = &ollama->endpoint;
     endpoint->start_hint = "start it with: ollama serve";
     endpoint->auth_hint = "set the API key with header.Authorization";
-    const char *kind = params_get(config->params, "endpoint");
-    ollama->is_chat = kind && str_equal(kind, "chat");
-    if (kind && !ollama->is_chat && !str_equal(kind, "generate"))
-        return err_set(why, ERR_USAGE, "endpoint=%s: expected generate or chat", kind);
+    ollama->is_chat = params_word(&read, "endpoint", KINDS, 0);
+    if (read.err)
+        return read.err;
     return endpoint_headers(endpoint, config->params, why);
 }
 

@@ -35,16 +35,17 @@ static enum err make_url(char *url, size_t size, const char *given, struct error
 
 static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
+    static const char *const KINDS[] = {"chat", "completions", NULL};
+    struct params_reader read = {config->params, why, ERR_OK};
     struct openai *openai = state;
     struct endpoint *endpoint = &openai->server.endpoint;
     openai->server.list_path = "/models";
     endpoint->start_hint = "start a server (llama-server -m FILE, vllm serve MODEL), or set its "
                            "address";
     endpoint->auth_hint = "set IPW_API_KEY, or name another variable with api_key_env";
-    const char *kind = params_get(config->params, "endpoint");
-    openai->is_completions = kind && str_equal(kind, "completions");
-    if (kind && !openai->is_completions && !str_equal(kind, "chat"))
-        return err_set(why, ERR_USAGE, "endpoint=%s: expected chat or completions", kind);
+    openai->is_completions = params_word(&read, "endpoint", KINDS, 0);
+    if (read.err)
+        return read.err;
     static const struct endpoint_key KEY = {"OPENAI_API_KEY", "Authorization", "Bearer "};
     enum err err = endpoint_add_key(endpoint, &KEY, config->params, why);
     return err ? err : endpoint_headers(endpoint, config->params, why);

@@ -3,6 +3,7 @@
  * continues where it stopped.  HF_TOKEN in the environment gives access to gated datasets. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,17 +84,14 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
     enum err err = url_read(out->base, &out->url, &reason);
     if (err)
         return err_set(why, err, "base_url: %s", reason.text);
-    err = params_count(params, "tries", 4, &out->tries, why);
-    if (!err)
-        err = params_number(params, "retry_delay", 1, &out->delay_s, why);
-    if (!err && (out->tries < 1 || out->tries > TRIES_MAX || out->delay_s < 0))
-        err = err_set(why, ERR_USAGE, "expected tries from 1 to %d and retry_delay from 0",
-                      TRIES_MAX);
-    if (!err)
-        add_token(out);
-    if (err)
+    struct params_reader read = {params, why, ERR_OK};
+    out->tries = params_count(&read, "tries", 4, 1, TRIES_MAX);
+    out->delay_s = params_number(&read, "retry_delay", 1, 0, INFINITY);
+    if (read.err)
         hub_server_release(out);
-    return err;
+    else
+        add_token(out);
+    return read.err;
 }
 
 /* Percent-encodes a value for a query or a file name: everything but letters, digits, "-", "_" and inner dots. */
@@ -380,13 +378,13 @@ static enum err hub_pages_init(struct hub_pages *out, const struct params *param
                                struct error *why)
 {
     struct text folder = {0};
+    struct params_reader read = {params, why, ERR_OK};
     const char *dataset = params_get(params, "dataset");
     *out = (struct hub_pages){0};
     if (!dataset || !*dataset)
         return err_set(why, ERR_USAGE, "dataset hub needs dataset=OWNER/NAME");
-    enum err err = hub_server_init(&out->server, params, why);
-    if (!err)
-        err = params_bool(params, "refresh", false, &out->refresh, why);
+    out->refresh = params_bool(&read, "refresh", false);
+    enum err err = read.err ? read.err : hub_server_init(&out->server, params, why);
     out->dataset = xstrdup(dataset);
     out->config = copy_of(params_get(params, "config"));
     out->split = copy_of(params_get(params, "split"));

@@ -293,9 +293,10 @@ static enum err mcp_open(const struct tool_config *config, void *state, struct e
     struct mcp *mcp = state;
     const char *address = params_get(config->params, "command");
     const char *prefix = params_get(config->params, "prefix");
-    double start_s;
-    enum err err = params_number(config->params, "start_timeout_s", START_TIMEOUT_S, &start_s, why);
-    if (!err && !(start_s > 0 && start_s <= 3600))
+    struct params_reader read = {config->params, why, ERR_OK};
+    double start_s = params_number(&read, "start_timeout_s", START_TIMEOUT_S, 0, 3600);
+    enum err err = read.err;
+    if (!err && start_s == 0)
         err = err_set(why, ERR_USAGE, "start_timeout_s: expected more than 0, up to 3600");
     if (!err && (!address || !*address))
         err = err_set(why, ERR_USAGE, "mcp needs a server: --mcp 'COMMAND' or --mcp URL");
