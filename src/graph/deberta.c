@@ -103,30 +103,6 @@ static tensor_id attention(struct pass *pass, tensor_id x)
     return block_norm(b, "attention.output.LayerNorm", out);
 }
 
-static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
-{
-    struct build *b = pass->b;
-    const struct transformer_deberta *sizes = pass->sizes;
-    b->component = DECODER_EMBEDDING;
-    build_scope(b, "embeddings.");
-    tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
-    if (sizes->positions > 0) {
-        tensor_id positions = block_positions(b, "position_embeddings", pass->tokens, 0,
-                                              sizes->positions, sizes->tower.hidden);
-        x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
-    }
-    if (sizes->types > 0) {
-        tensor_id types =
-            build_input(b, "token_type_ids", GRAPH_INT64, DIMS(pass->batch, pass->tokens));
-        types =
-            build_embedding(b, "token_type_embeddings", types, sizes->types, sizes->tower.hidden);
-        x = build_binary(b, GRAPH_ADD, "add_types", x, types);
-    }
-    x = block_norm(b, "LayerNorm", x);
-    b->component = DECODER_COMPONENT_COUNT;
-    return x;
-}
-
 static void add_distances(struct pass *pass)
 {
     struct build *b = pass->b;
@@ -165,7 +141,8 @@ tensor_id transformer_deberta(struct build *b, const struct transformer_deberta 
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight",
                                    DIMS(sizes->vocabulary, sizes->tower.hidden));
-    tensor_id embedded = embed(&pass, ids, table), x = embedded;
+    tensor_id embedded = transformer_embed(b, ids, table, sizes->types, sizes->positions);
+    tensor_id x = embedded;
     block.is_post_norm = true;
     add_distances(&pass);
     for (int i = 0; i < sizes->tower.layers; i++) {

@@ -19,21 +19,23 @@ static const struct block_names DISTILBERT_NAMES = {
     .feed_forward = {"output_layer_norm", "ffn.lin1", "ffn.activation", "ffn.lin2", "ffn.add"},
 };
 
-static tensor_id embed(struct build *b, const struct transformer_bert *bert, tensor_id ids,
-                       tensor_id table)
+tensor_id transformer_embed(struct build *b, tensor_id ids, tensor_id table, int64_t types,
+                            int64_t positions)
 {
-    int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
+    int64_t tokens = build_dim(b, ids, 1), hidden = build_dim(b, table, -1);
     b->component = DECODER_EMBEDDING;
     build_scope(b, "embeddings.");
     tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
-    if (bert->types > 0) {
-        tensor_id types = build_input(b, "token_type_ids", GRAPH_INT64, DIMS(batch, tokens));
-        types = build_embedding(b, "token_type_embeddings", types, bert->types, bert->tower.hidden);
-        x = build_binary(b, GRAPH_ADD, "add_types", x, types);
+    if (types > 0) {
+        tensor_id of =
+            build_input(b, "token_type_ids", GRAPH_INT64, DIMS(build_dim(b, ids, 0), tokens));
+        of = build_embedding(b, "token_type_embeddings", of, types, hidden);
+        x = build_binary(b, GRAPH_ADD, "add_types", x, of);
     }
-    tensor_id positions =
-        block_positions(b, "position_embeddings", tokens, 0, bert->positions, bert->tower.hidden);
-    x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
+    if (positions > 0) {
+        tensor_id at = block_positions(b, "position_embeddings", tokens, 0, positions, hidden);
+        x = build_binary(b, GRAPH_ADD, "add_positions", x, at);
+    }
     x = block_norm(b, "LayerNorm", x);
     b->component = DECODER_COMPONENT_COUNT;
     build_root(b);
@@ -93,7 +95,7 @@ tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight",
                                    DIMS(bert->vocabulary, bert->tower.hidden));
     block.is_post_norm = true;
-    tensor_id x = embed(b, bert, ids, table);
+    tensor_id x = transformer_embed(b, ids, table, bert->types, bert->positions);
     x = block_stack(b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
                     &(struct block_pass){0}, bert->tower.layers,
                     bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);

@@ -38,6 +38,9 @@ struct transformer_bert {
 tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
                            const struct graph_options *options);
 
+/* Words, types and positions of tokens, each unless there are 0 of them, and a norm. */
+tensor_id transformer_embed(struct build *b, tensor_id ids, tensor_id table, int64_t types,
+                            int64_t positions);
 /* The first token of each sequence through a dense layer. */
 tensor_id transformer_pooler(struct build *b, enum graph_op activation, tensor_id x);
 /* The heads over the states `x` of all tokens, and the pooler's output or GRAPH_NONE; `table` is the embedding. */
