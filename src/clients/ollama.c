@@ -145,13 +145,10 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     if (err)
         return err;
     struct text body = {0};
-    struct http_response http;
-    struct completion_sink sink = endpoint_sink(&ollama->endpoint, request, out, why);
     write_body(&body, ollama, request);
     err =
         endpoint_ask(&ollama->endpoint, needs_chat(ollama, request) ? "/api/chat" : "/api/generate",
-                     &body, request, RESPONSE_OLLAMA, &sink, &http);
-    http_response_release(&http);
+                     &body, request, RESPONSE_OLLAMA, out, NULL, why);
     text_release(&body);
     completion_check_counts(out, client_prompt_bytes(request));
     if (!err)

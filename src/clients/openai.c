@@ -11,7 +11,6 @@
 struct openai {
     struct model_server server;
     bool is_completions;
-    bool is_scoring; /* in the current request */
     /* Detected from this server's errors. */
     bool rejects_usage_option;        /* does not accept stream_options */
     bool wants_max_completion_tokens; /* requires max_completion_tokens instead of max_tokens */
@@ -134,15 +133,12 @@ static bool adapt(struct openai *openai, const struct http_response *response,
 static enum err ask_once(struct openai *openai, const struct client_request *request,
                          struct completion *out, bool *again, struct error *why)
 {
-    struct endpoint *endpoint = &openai->server.endpoint;
     struct text body = {0};
     struct http_response http;
-    struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
-    sink.wants_score = openai->is_scoring;
     write_body(&body, openai, request);
-    enum err err =
-        endpoint_ask(endpoint, openai->is_completions ? "/completions" : "/chat/completions", &body,
-                     request, RESPONSE_OPENAI, &sink, &http);
+    enum err err = endpoint_ask(&openai->server.endpoint,
+                                openai->is_completions ? "/completions" : "/chat/completions",
+                                &body, request, RESPONSE_OPENAI, out, &http, why);
     *again = err && adapt(openai, &http, request->params);
     if (out->rejects_tools && !*again)
         openai->server.tools = CLIENT_TOOLS_NO;
@@ -209,10 +205,9 @@ static enum err openai_score(struct client *client, const struct client_request 
     out->sent = out->done = clock_now();
     score_params(request->params, &params);
     scoring.params = &params;
-    openai->is_completions = openai->is_scoring = true;
+    scoring.wants_score = openai->is_completions = true;
     enum err err = openai_ask(client, &scoring, out, &cause);
     openai->is_completions = is_completions;
-    openai->is_scoring = false;
     params_release(&params);
     bool is_refused = strstr(cause.text, "echo") || strstr(cause.text, "logprobs");
     if (err == ERR_BAD_VALUE && out->status >= 400 && is_refused)
