@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "catalog/catalog_file.h"
-#include "catalog/cpu_power.h"
-#include "catalog/device_peak.h"
 #include "catalog/hardware_json.h"
-#include "catalog/model.h"
 #include "core/json_field.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -29,12 +26,11 @@ static void report(const char *path, const char *problem)
 /* Lists, by the folder or the kind of the file. */
 static const struct list {
     const char *path, *kind; /* a part of the path; the value of "kind", NULL: any */
-    catalog_parse *parse;
-    void (*release)(void *parsed);
+    const struct catalog_format *format;
 } LISTS[] = {
-    {NULL, "peak-only", device_peak_parse, device_peak_free},
-    {NULL, "power-only", cpu_power_parse, cpu_power_free},
-    {"/models/", NULL, model_list_parse, model_list_free},
+    {NULL, "peak-only", &CATALOG_PEAK_LIST},
+    {NULL, "power-only", &CATALOG_POWER_LIST},
+    {"/models/", NULL, &CATALOG_MODEL_LIST},
 };
 
 static const struct list *list_of(const char *path, const struct jv *tree)
@@ -60,12 +56,12 @@ static void check_list(const char *path, const struct list *list, const struct t
 {
     struct error why = {0};
     void *parsed = NULL;
-    if (list->parse(path, text_get(bytes), bytes->length, &parsed, &why)) {
+    if (catalog_list_parse(list->format, path, text_get(bytes), bytes->length, &parsed, &why)) {
         fprintf(stderr, "%s\n", why.text);
         faults++;
         return;
     }
-    list->release(parsed);
+    catalog_list_free(list->format, parsed);
 }
 
 static void check_device(const char *path, struct hardware *out)

@@ -134,17 +134,8 @@ static const struct json_field LIST_FIELDS[] = {
     {0},
 };
 
-enum err cpu_power_parse(const char *name, const char *bytes, size_t length, void **out,
-                         struct error *why)
-{
-    return catalog_list_parse(LIST_FIELDS, sizeof(struct power_list), NULL, name, bytes, length,
-                              out, why);
-}
-
-void cpu_power_free(void *parsed)
-{
-    catalog_list_free(LIST_FIELDS, parsed);
-}
+const struct catalog_format CATALOG_POWER_LIST = {catalog_list_parse, LIST_FIELDS,
+                                                  sizeof(struct power_list), NULL};
 
 /* The next list with a key, from *index on; NULL: there is no other. */
 static const struct power_list *next_list(size_t *index, const char *key)
@@ -153,7 +144,7 @@ static const struct power_list *next_list(size_t *index, const char *key)
         struct catalog_file *file = &HARDWARE_FILES[(*index)++];
         const struct power_list *list = NULL;
         if (file->kind == CATALOG_POWER && catalog_file_has(file, key))
-            list = catalog_file_get(file, cpu_power_parse);
+            list = catalog_file_get(file, &CATALOG_POWER_LIST);
         if (list)
             return list;
     }
@@ -235,7 +226,7 @@ static double accuracy_of(enum evidence evidence)
 
 static bool part_in_list(const struct brand_match *match, bool by_core, struct cpu_power *out)
 {
-    const struct power_list *list = catalog_file_get(match->file, cpu_power_parse);
+    const struct power_list *list = catalog_file_get(match->file, &CATALOG_POWER_LIST);
     for (size_t i = 0; list && i < list->processor_count; i++)
         for (size_t n = 0; n < list->processors[i].name_count; n++) {
             const struct processor *part = &list->processors[i];

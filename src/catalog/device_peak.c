@@ -130,23 +130,14 @@ static const struct json_field LIST_FIELDS[] = {
     {0},
 };
 
-enum err device_peak_parse(const char *name, const char *bytes, size_t length, void **out,
-                           struct error *why)
-{
-    return catalog_list_parse(LIST_FIELDS, sizeof(struct peak_list), NULL, name, bytes, length, out,
-                              why);
-}
-
-void device_peak_free(void *parsed)
-{
-    catalog_list_free(LIST_FIELDS, parsed);
-}
+const struct catalog_format CATALOG_PEAK_LIST = {catalog_list_parse, LIST_FIELDS,
+                                                 sizeof(struct peak_list), NULL};
 
 /* ---- lookups ---- */
 
 static bool peak_in_list(struct catalog_file *file, const char *name, struct device_peak *out)
 {
-    const struct peak_list *list = catalog_file_get(file, device_peak_parse);
+    const struct peak_list *list = catalog_file_get(file, &CATALOG_PEAK_LIST);
     for (size_t i = 0; list && i < list->count; i++)
         for (size_t n = 0; n < list->rows[i].name_count; n++) {
             const struct peak_row *row = &list->rows[i];
