@@ -71,9 +71,8 @@ static bool is_digits(const char *from, const char *to)
 /* One of those words, a memory size ("80gb", "144g") or a device count ("x8"). */
 static bool is_plain(const char *word)
 {
-    for (size_t i = 0; i < COUNT_OF(PLAIN); i++)
-        if (str_equal(word, PLAIN[i]))
-            return true;
+    if (str_is_listed(word, PLAIN, COUNT_OF(PLAIN)))
+        return true;
     const char *end = word + strlen(word);
     if (*word == 'x')
         return is_digits(word + 1, end);

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/shipped.h"
@@ -150,9 +151,7 @@ static enum err read_sampling(const struct params *params, struct request_params
 
 static void release_request(struct request_params *request)
 {
-    for (size_t i = 0; i < request->stop_count; i++)
-        free(request->stops[i]);
-    free(request->stops);
+    memory_free_strings(request->stops, request->stop_count);
     *request = (struct request_params){0};
 }
 

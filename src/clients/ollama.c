@@ -61,10 +61,7 @@ static bool is_top_level(const char *key)
     static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
                                        "raw",        "template", "suffix",       "images",
                                        "context",    "tools",    "top_logprobs", "logprobs"};
-    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
-        if (str_equal(KEYS[i], key))
-            return true;
-    return false;
+    return str_is_listed(key, KEYS, COUNT_OF(KEYS));
 }
 
 /* /api/generate accepts only a system message and a prompt; anything else needs /api/chat. */

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/jv.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 static void *member_of(const struct json_field *field, void *object)
@@ -97,13 +98,6 @@ void json_fields_clear(const struct json_field *field, void *object)
 
 /* ---- releasing ---- */
 
-static void release_strings(char **strings, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(strings[i]);
-    free(strings);
-}
-
 static void release_member(const struct json_field *field, void *object)
 {
     void *member = member_of(field, object);
@@ -112,7 +106,7 @@ static void release_member(const struct json_field *field, void *object)
         free(*(char **)member);
         break;
     case FIELD_STRINGS:
-        release_strings(*(char ***)member, count_in(field, object));
+        memory_free_strings(*(char ***)member, count_in(field, object));
         break;
     case FIELD_NUMBERS:
         free(*(double **)member);

@@ -286,24 +286,18 @@ static const struct jv *find_split(const struct jv *entries, const char *config,
 /* "default" or "main" if there is one, otherwise the first. */
 static const char *choose_config(const struct jv *entries)
 {
-    static const char *const LIKELY[] = {"default", "main", NULL};
-    for (size_t i = 0; i < COUNT_OF(LIKELY); i++) {
-        const struct jv *entry = find_split(entries, LIKELY[i], NULL);
-        if (entry)
-            return jv_get_text(entry, "config");
-    }
-    return NULL;
+    const struct jv *entry = find_split(entries, "default", NULL);
+    entry = entry ? entry : find_split(entries, "main", NULL);
+    return jv_get_text(entry ? entry : jv_first(entries), "config");
 }
 
+/* "test", "validation" or "train", otherwise the first. */
 static const char *choose_split(const struct jv *entries, const char *config)
 {
-    static const char *const LIKELY[] = {"test", "validation", "train", NULL};
-    for (size_t i = 0; i < COUNT_OF(LIKELY); i++) {
-        const struct jv *entry = find_split(entries, config, LIKELY[i]);
-        if (entry)
-            return jv_get_text(entry, "split");
-    }
-    return NULL;
+    const struct jv *entry = find_split(entries, config, "test");
+    entry = entry ? entry : find_split(entries, config, "validation");
+    entry = entry ? entry : find_split(entries, config, "train");
+    return jv_get_text(entry ? entry : find_split(entries, config, NULL), "split");
 }
 
 static enum err unknown_split(const struct hub_pages *pages, const struct jv *entries,
