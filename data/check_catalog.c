@@ -103,8 +103,8 @@ static bool is_called(const struct hardware *hardware, const char *name)
 {
     if (str_equal_nocase(hardware->id, name))
         return true;
-    for (const char *const *alias = hardware->aliases; alias && *alias; alias++)
-        if (str_equal_nocase(*alias, name))
+    for (size_t i = 0; i < hardware->aliases.count; i++)
+        if (str_equal_nocase(hardware->aliases.items[i], name))
             return true;
     return false;
 }
@@ -113,12 +113,12 @@ static bool is_called(const struct hardware *hardware, const char *name)
 static void check_aliases(char *const *paths, const struct hardware *devices, int count)
 {
     for (int i = 0; i < count; i++)
-        for (const char *const *alias = devices[i].aliases; alias && *alias; alias++)
+        for (size_t k = 0; k < devices[i].aliases.count; k++)
             for (int j = 0; j < count; j++)
-                if (i != j && is_called(&devices[j], *alias)) {
+                if (i != j && is_called(&devices[j], devices[i].aliases.items[k])) {
                     char problem[160];
                     str_format(problem, sizeof problem, "alias '%s' is a name of %s as well",
-                               *alias, devices[j].id);
+                               devices[i].aliases.items[k], devices[j].id);
                     report(paths[i], problem);
                 }
 }

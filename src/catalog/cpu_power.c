@@ -242,15 +242,13 @@ static bool part_in_list(const struct brand_match *match, bool by_core, struct c
 static bool part_of_device(const struct brand_match *match, bool by_core, struct cpu_power *out)
 {
     const struct hardware *device = hardware_of(match->file);
-    const char *const *brand = device ? device->processor.brands : NULL;
-    while (brand && *brand && !str_equal(*brand, match->name))
-        brand++;
-    if (!brand || !*brand)
+    const char *brand = device ? hardware_listed(&device->processor.brands, match->name) : NULL;
+    if (!brand)
         return false;
     double sharers = by_core ? device->units.value : device->processor.threads;
     *out =
         (struct cpu_power){device->limit_w.value / sharers, accuracy_of(device->limit_w.evidence),
-                           *brand, device->processor.source};
+                           brand, device->processor.source};
     return true;
 }
 

@@ -159,10 +159,8 @@ static bool peak_in_list(struct catalog_file *file, const char *name, struct dev
 static bool peak_of_device(struct catalog_file *file, const char *name, struct device_peak *out)
 {
     const struct hardware *device = hardware_of(file);
-    const char *const *match = device ? device->matches : NULL;
-    while (match && *match && !str_equal(*match, name))
-        match++;
-    if (!match || !*match)
+    const char *match = device ? hardware_listed(&device->matches, name) : NULL;
+    if (!match)
         return false;
     bool has_bf16 = is_known(device->matrix_flops[PRECISION_BF16].value);
     enum precision precision = has_bf16 ? PRECISION_BF16 : PRECISION_FP16;
@@ -171,7 +169,7 @@ static bool peak_of_device(struct catalog_file *file, const char *name, struct d
         .tflops = peak->value / UNIT_tflops,
         .gb_per_s = hardware_main_memory(device)->bytes_per_s.value / UNIT_gb_per_s,
         .precision = precision_name(precision),
-        .name = *match,
+        .name = match,
         .hardware = device->id,
         .source = peak->source,
     };

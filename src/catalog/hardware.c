@@ -26,6 +26,14 @@ const char *hardware_class_name(enum hardware_class class)
     return NAMES[class];
 }
 
+const char *hardware_listed(const struct hardware_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (str_equal(names->items[i], name))
+            return names->items[i];
+    return NULL;
+}
+
 const struct hardware_memory *hardware_main_memory(const struct hardware *hardware)
 {
     return &hardware->memories[hardware->memory_count - 1];

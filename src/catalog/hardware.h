@@ -62,9 +62,17 @@ struct hardware_point {
     const char *source;
 };
 
+/* Names of a device, given in its file. */
+struct hardware_names {
+    char **items;
+    size_t count;
+};
+/* The item that equals a name; NULL: none. */
+const char *hardware_listed(const struct hardware_names *names, const char *name);
+
 /* Identification of a processor by the kernel, for the power model of a host without a meter. */
 struct hardware_processor {
-    const char *const *brands; /* words of its brand string; ends in NULL; NULL: not given */
+    struct hardware_names brands; /* words of its brand string; none: not given */
     unsigned threads;
     const char *source; /* source of the power limit, in a word: "AMD TDP" */
 };
@@ -159,8 +167,8 @@ struct hardware {
 
     const struct hardware_point *points; /* the first is the default; none: the device as it is */
     size_t point_count;
-    const char *const *aliases; /* other ids, and names as drivers report them; ends in NULL */
-    const char *const *matches; /* names for device_peak_find; ends in NULL */
+    struct hardware_names aliases; /* other ids, and names as drivers report them */
+    struct hardware_names matches; /* names for device_peak_find */
     struct hardware_processor processor;
     struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
     bool is_calibrated;                                /* by `ipw estimate calibrate` */

@@ -62,6 +62,8 @@ static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus =
     BIND_TEXT(of, member_, path_, .flags = (flags_), .least = 1, .most = LINE_MAX_BYTES)
 #define BIND_NAME(of, member_, path_)                                                              \
     BIND_CHARS(of, member_, path_, .flags = FIELD_REQUIRED, .least = 1, .most = LINE_MAX_BYTES)
+#define BIND_NAMES(of, member_, ...)                                                               \
+    BIND_STRINGS(of, member_.items, member_.count, __VA_ARGS__, .most = NAMES_MAX)
 #define BIND_WORD(of, member_, name_, values_, path_)                                              \
     BIND_ENUM(of, member_, name_, 0, values_, path_, .flags = FIELD_REQUIRED, .least = 1,          \
               .most = LINE_MAX_BYTES)
@@ -227,79 +229,17 @@ static const struct json_custom FIGURE = {
 #define BIND_FIGURE(of, member_, quantity_, path_)                                                 \
     BIND_CUSTOM(of, member_, FIGURE, path_, .variant = (quantity_), .flags = FIELD_OMIT)
 
-/* ---- lists of names, which end in NULL ---- */
-
-static const char *const NO_NAMES[] = {NULL};
-
-static const char ***names_of(const struct json_field *field, void *object)
-{
-    return (const char ***)(void *)((char *)object + field->offset);
-}
-
-static void write_names(struct json *json, const char *key, const struct json_field *field,
-                        const void *object)
-{
-    const char *const *names = *(const char *const *const *)json_field_member(field, object);
-    json_array(json, key);
-    for (; *names; names++)
-        json_string(json, NULL, *names);
-    json_array_end(json);
-}
-
-static enum err read_names(const struct json_place *at, const struct json_field *field,
-                           const struct jv *list, void *object)
-{
-    size_t count = 0;
-    if (!jv_is_array(list) || jv_count(list) > NAMES_MAX)
-        return json_refuse(at, field->path, "must be an array of at most %d names", NAMES_MAX);
-    const char **names = memory_zeroed(jv_count(list) + 1, sizeof *names);
-    *names_of(field, object) = names;
-    if (!names)
-        return err_no_memory(json_place_why(at));
-    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
-        const char *name = jv_text(item);
-        if (!name || !name[0] || !str_is_plain(name) || strpbrk(name, "\"\\]"))
-            return json_refuse(at, field->path, "must be names, without \", \\ and ]");
-        names[count++] = name;
-    }
-    if (!count && (field->flags & FIELD_REQUIRED))
-        return json_refuse(at, field->path, "is missing");
-    return ERR_OK;
-}
-
-static bool has_names(const struct json_field *field, const void *object)
-{
-    const char *const *names = *(const char *const *const *)json_field_member(field, object);
-    return names && *names;
-}
-
-static void clear_names(const struct json_field *field, void *object)
-{
-    *names_of(field, object) = NULL;
-}
-
-static void release_names(const struct json_field *field, void *object)
-{
-    free(*names_of(field, object));
-}
-
-static const struct json_custom NAMES = {.write = write_names,
-                                         .read = read_names,
-                                         .is_known = has_names,
-                                         .clear = clear_names,
-                                         .release = release_names};
-
 /* ---- parts of a device ---- */
 
 static bool has_brands(const struct json_field *field, const void *object)
 {
-    return ((const struct hardware_processor *)json_field_member(field, object))->brands;
+    return ((const struct hardware_processor *)json_field_member(field, object))->brands.count > 0;
 }
 
 static const struct json_custom IF_BRANDED = {.is_known = has_brands};
 
 static const struct json_field PROCESSOR_FIELDS[] = {
-    BIND_CUSTOM(hardware_processor, brands, NAMES, "match", .flags = FIELD_REQUIRED),
+    BIND_NAMES(hardware_processor, brands, "match", .flags = FIELD_REQUIRED, .least = 1),
     BIND_UNSIGNED(hardware_processor, threads, "threads", .flags = FIELD_REQUIRED, .min = 1,
                   .max = THREADS_MAX),
     BIND_LINE(hardware_processor, source, "source", FIELD_REQUIRED),
@@ -648,8 +588,8 @@ static const struct json_field HARDWARE_FIELDS[] = {
     BIND_WORD(hardware, class, class_at, HARDWARE_CLASS_COUNT, "class"),
     BIND_INT(hardware, year, "year", .flags = FIELD_OMIT, .min = 1990, .max = 2100, .what = "year"),
     BIND_LINE(hardware, note, "note", FIELD_OMIT),
-    BIND_CUSTOM(hardware, aliases, NAMES, "aliases", .flags = FIELD_OMIT),
-    BIND_CUSTOM(hardware, matches, NAMES, "match", .flags = FIELD_OMIT),
+    BIND_NAMES(hardware, aliases, "aliases", .flags = FIELD_OMIT),
+    BIND_NAMES(hardware, matches, "match", .flags = FIELD_OMIT),
     BIND_OBJECT(hardware, processor, PROCESSOR_FIELDS, "processor", .flags = FIELD_OMIT,
                 .custom = &IF_BRANDED),
     BIND_CUSTOM(hardware, matrix_flops, UNITS, "matrix", .flags = FIELD_OMIT,
@@ -700,6 +640,15 @@ static enum err check_points(const struct hardware *hardware, struct error *why)
     return ERR_OK;
 }
 
+/* Those that catalog/catalog_file.c finds without parsing the file. */
+static enum err check_names(const char *path, const struct hardware_names *names, struct error *why)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (!names->items[i][0] || strpbrk(names->items[i], "\"\\]"))
+            return err_set(why, ERR_BAD_VALUE, "%s: must be names, without \", \\ and ]", path);
+    return ERR_OK;
+}
+
 /* The rules for more than one value. */
 static enum err check_parts(const struct hardware *hardware, struct error *why)
 {
@@ -711,7 +660,12 @@ static enum err check_parts(const struct hardware *hardware, struct error *why)
     if (hardware->kernel_classes && !is_known(hardware->kernels.value))
         return err_set(why, ERR_BAD_VALUE,
                        "kernels: is missing: the operators that kernel_classes were fitted to");
-    return check_points(hardware, why);
+    enum err err = check_names("aliases", &hardware->aliases, why);
+    if (!err)
+        err = check_names("match", &hardware->matches, why);
+    if (!err)
+        err = check_names("processor.match", &hardware->processor.brands, why);
+    return err ? err : check_points(hardware, why);
 }
 
 /* Takes ownership of the tree. */
@@ -734,8 +688,6 @@ static enum err from_tree(const char *name, struct jv *tree, struct hardware *ou
         hardware_release(out);
         return err_set(why, err, "%s: %s", name, reason.text);
     }
-    out->aliases = out->aliases ? out->aliases : NO_NAMES;
-    out->matches = out->matches ? out->matches : NO_NAMES;
     return ERR_OK;
 }
 

@@ -243,7 +243,7 @@ static void replace_identity(struct build *build)
     const char *name = machine ? machine : "this machine";
     make_id(base ? base->id : id, made->id, sizeof made->id);
     chars_format(made->name, "%.80s, calibrated", base ? base->name : name);
-    made->aliases = made->matches = NULL; /* those of the base */
+    made->aliases = made->matches = (struct hardware_names){0}; /* those of the base */
     made->processor = (struct hardware_processor){0};
     made->note = "idle is the constant term of the fit: power under load, excluding the work";
     if (build->c->has_no_energy)
