@@ -224,8 +224,8 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
 const struct hardware_timings *hardware_timings(const struct hardware *hardware,
                                                 const char *runtime)
 {
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        if (hardware->timings[i].count && str_equal(hardware->timings[i].runtime, runtime))
+    for (size_t i = 0; i < hardware->timing_count; i++)
+        if (str_equal(hardware->timings[i].runtime, runtime))
             return &hardware->timings[i];
     return NULL;
 }

@@ -128,7 +128,7 @@ struct hardware_timing {
 };
 enum { TIMINGS_RUNTIMES = 2 };
 struct hardware_timings {
-    const char *runtime, *source; /* NULL: there are none */
+    const char *runtime, *source;
     unsigned threads;
     const struct hardware_timing *items;
     size_t count;
@@ -170,10 +170,11 @@ struct hardware {
     struct hardware_names aliases; /* other ids, and names as drivers report them */
     struct hardware_names matches; /* names for device_peak_find */
     struct hardware_processor processor;
-    struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
-    bool is_calibrated;                                /* by `ipw estimate calibrate` */
-    char doubt[160]; /* contradiction found in a user's file; "": none */
-    void *storage;   /* memory that the pointers above point into; NULL: the catalog's */
+    struct hardware_timings timings[TIMINGS_RUNTIMES];
+    size_t timing_count; /* of timings */
+    bool is_calibrated;  /* by `ipw estimate calibrate` */
+    char doubt[160];     /* contradiction found in a user's file; "": none */
+    void *storage;       /* memory that the pointers above point into; NULL: the catalog's */
 };
 
 void hardware_release(struct hardware *hardware);

@@ -483,81 +483,6 @@ static const struct json_field TABLE_FIELDS[] = {
     {0},
 };
 
-static enum err read_table(const struct json_place *at, const struct jv *value,
-                           struct hardware_timings *out)
-{
-    enum err err = json_fields_read_at(at, value, TABLE_FIELDS, out);
-    for (size_t i = 0; !err && i < out->count; i++) {
-        char key[40];
-        chars_format(key, "operations.%zu.format", i);
-        if (out->items[i].op == TIMING_PRODUCT && !out->items[i].format)
-            err = json_refuse(at, key, "is missing");
-    }
-    return err;
-}
-
-/* One table, or a list of them. */
-static enum err read_timings(const struct json_place *at, const struct json_field *field,
-                             const struct jv *value, void *object)
-{
-    struct hardware_timings *timings = ((struct hardware *)object)->timings;
-    struct json_place place = json_place_in(at, field->path);
-    size_t count = 0;
-    enum err err = ERR_OK;
-    if (!jv_is_array(value))
-        return read_table(&place, value, &timings[0]);
-    if (jv_count(value) > TIMINGS_RUNTIMES)
-        return json_refuse(at, field->path, "must be an array of 0 to %d", TIMINGS_RUNTIMES);
-    for (const struct jv *one = jv_first(value); one && !err; one = jv_next(one), count++) {
-        struct json_place table = place;
-        table.outer = &place;
-        table.key = NULL;
-        table.index = count;
-        err = read_table(&table, one, &timings[count]);
-    }
-    return err;
-}
-
-static bool has_timings(const struct json_field *field, const void *object)
-{
-    (void)field;
-    return ((const struct hardware *)object)->timings[0].count;
-}
-
-static void write_timings(struct json *json, const char *key, const struct json_field *field,
-                          const void *object)
-{
-    const struct hardware_timings *tables = json_field_member(field, object);
-    if (!tables[1].count) {
-        json_fields_write_object(json, key, TABLE_FIELDS, &tables[0]);
-        return;
-    }
-    json_array(json, key);
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        json_fields_write_object(json, NULL, TABLE_FIELDS, &tables[i]);
-    json_array_end(json);
-}
-
-static void clear_timings(const struct json_field *field, void *object)
-{
-    (void)field;
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        json_fields_clear(TABLE_FIELDS, &((struct hardware *)object)->timings[i]);
-}
-
-static void release_timings(const struct json_field *field, void *object)
-{
-    (void)field;
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        json_fields_release(TABLE_FIELDS, &((struct hardware *)object)->timings[i]);
-}
-
-static const struct json_custom TIMINGS = {.write = write_timings,
-                                           .read = read_timings,
-                                           .is_known = has_timings,
-                                           .clear = clear_timings,
-                                           .release = release_timings};
-
 /* ---- a device ---- */
 
 static const char *class_at(int value)
@@ -613,7 +538,8 @@ static const struct json_field HARDWARE_FIELDS[] = {
     BIND_CUSTOM(hardware, kernel_classes, KERNELS, "kernel_classes", .flags = FIELD_OMIT),
     BIND_LIST(hardware, points, point_count, POINT_FIELDS, "points", .flags = FIELD_OMIT,
               .least = 1, .most = POINTS_MAX),
-    BIND_CUSTOM(hardware, timings, TIMINGS, "timings", .flags = FIELD_OMIT),
+    BIND_ARRAY(hardware, timings, timing_count, TABLE_FIELDS, "timings",
+               .flags = FIELD_OMIT | FIELD_SINGLE),
     BIND_FLAG(hardware, is_calibrated, "calibrated", .flags = FIELD_OMIT),
     BIND_CUSTOM(hardware, doubt, REFUSED, "kind", .flags = FIELD_OMIT),
     {0},
@@ -649,6 +575,14 @@ static enum err check_names(const char *path, const struct hardware_names *names
     return ERR_OK;
 }
 
+static enum err check_timings(const struct hardware_timings *timings, struct error *why)
+{
+    for (size_t i = 0; i < timings->count; i++)
+        if (timings->items[i].op == TIMING_PRODUCT && !timings->items[i].format)
+            return err_set(why, ERR_BAD_VALUE, "timings.operations.%zu.format: is missing", i);
+    return ERR_OK;
+}
+
 /* The rules for more than one value. */
 static enum err check_parts(const struct hardware *hardware, struct error *why)
 {
@@ -665,6 +599,8 @@ static enum err check_parts(const struct hardware *hardware, struct error *why)
         err = check_names("match", &hardware->matches, why);
     if (!err)
         err = check_names("processor.match", &hardware->processor.brands, why);
+    for (size_t i = 0; !err && i < hardware->timing_count; i++)
+        err = check_timings(&hardware->timings[i], why);
     return err ? err : check_points(hardware, why);
 }
 

@@ -270,7 +270,8 @@ static int report_calibration(const struct calibrate_command *command,
                    .data = text_get(&work->data),
                    .given_source =
                        command->given_source ? command->given_source : "given by the user",
-                   .timings = tables},
+                   .timings = tables,
+                   .timing_count = table_count},
         .file = command->output,
         .no_energy = work->no_energy,
     };

@@ -221,6 +221,10 @@ static void write_list(struct json *json, const char *key, const struct json_fie
         field->custom->write(json, key, field, object);
         return;
     }
+    if (field->flags & FIELD_SINGLE && count_in(field, object) == 1) {
+        json_fields_write_object(json, key, field->fields, item);
+        return;
+    }
     json_array(json, key);
     for (size_t i = 0; i < count_in(field, object); i++, item += field->size)
         json_fields_write_object(json, NULL, field->fields, item);

@@ -76,7 +76,8 @@ enum {
     FIELD_DEFAULT = 8,   /* of a number: `otherwise` if it is absent, not UNKNOWN */
     FIELD_ABOVE = 16,    /* of a number: `min` itself is refused */
     FIELD_ANY_TEXT = 32, /* text may have several lines and control characters */
-    FIELD_LENIENT = 64   /* a strict reader ignores what violates its row */
+    FIELD_LENIENT = 64,  /* a strict reader ignores what violates its row */
+    FIELD_SINGLE = 128   /* of a FIELD_ARRAY: one item alone has no list */
 };
 
 struct json_field {

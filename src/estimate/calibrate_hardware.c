@@ -206,7 +206,8 @@ static void replace_rest(struct build *build)
             fmin(build->c->bytes_per_s / hardware_main_memory(build->base)->bytes_per_s.value, 1);
     if (!build->c->has_no_energy)
         build->made.idle_w = fitted(build, &build->c->constant_w, 1);
-    for (size_t i = 0; build->origin->timings && i < TIMINGS_RUNTIMES; i++)
+    build->made.timing_count = build->origin->timing_count;
+    for (size_t i = 0; i < build->made.timing_count; i++)
         build->made.timings[i] = build->origin->timings[i];
     if (is_known(build->c->launch_s))
         build->made.launch_s = attained(build, build->c->launch_s);
