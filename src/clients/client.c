@@ -10,7 +10,7 @@
 
 void client_models_add(struct client_models *models, const char *name)
 {
-    XADD(models->names, models->count, models->capacity, xstrdup(name));
+    *XADD(models->names, models->count, models->capacity) = xstrdup(name);
 }
 
 void client_models_release(struct client_models *models)

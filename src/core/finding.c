@@ -62,7 +62,7 @@ void findings_release(struct findings *findings)
 
 void findings_add(struct findings *findings, const struct finding *finding)
 {
-    XADD(findings->items, findings->count, findings->capacity, *finding);
+    *XADD(findings->items, findings->count, findings->capacity) = *finding;
 }
 
 PRINTF_LIKE(4, 0)

@@ -43,11 +43,11 @@ void *xgrow(void *items, size_t *capacity, size_t count, size_t item_size) NEVER
 /* The same for a variable or member that has the array. */
 #define XGROW(items, count, capacity)                                                              \
     ((items) = xgrow((void *)(items), &(capacity), count, sizeof *(items)))
-/* Appends a value to it:
+/* Appends an element, which is not initialized, and returns its address:
  *
- *     XADD(list->items, list->count, list->capacity, item);
- */
-#define XADD(items, count, capacity, ...)                                                          \
-    (XGROW(items, count, capacity), (void)((items)[(count)++] = (__VA_ARGS__)))
+ *     *XADD(list->items, list->count, list->capacity) = item;
+ *
+ * `item` must not depend on the list, since it may be evaluated before or after. */
+#define XADD(items, count, capacity) (XGROW(items, count, capacity), &(items)[(count)++])
 
 #endif

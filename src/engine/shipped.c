@@ -70,7 +70,7 @@ static bool has_file(const struct shipped_names *names, const char *file, size_t
 
 static void add(struct shipped_names *names, const char *file, size_t length)
 {
-    XADD(names->items, names->count, names->capacity, xstrndup(file, length));
+    *XADD(names->items, names->count, names->capacity) = xstrndup(file, length);
 }
 
 static void list_in(const char *folder, struct shipped_names *out)

@@ -132,15 +132,15 @@ static void take_point(void *context, const struct run_row *row)
         front->left_out++;
         return;
     }
-    XADD(front->points, front->count, front->capacity,
-         (struct front_point){.id = keep_text(front, row->id),
-                              .name = keep_text(front, run_row_text(row, ROW_NAME)),
-                              .group = keep_text(front, run_row_text(row, front->group)),
-                              .method = keep_text(front, run_row_text(row, ROW_METHOD)),
-                              .x = x,
-                              .x_error = error_on(&front->x, row),
-                              .y = y,
-                              .y_error = error_on(&front->y, row)});
+    *XADD(front->points, front->count, front->capacity) =
+        (struct front_point){.id = keep_text(front, row->id),
+                             .name = keep_text(front, run_row_text(row, ROW_NAME)),
+                             .group = keep_text(front, run_row_text(row, front->group)),
+                             .method = keep_text(front, run_row_text(row, ROW_METHOD)),
+                             .x = x,
+                             .x_error = error_on(&front->x, row),
+                             .y = y,
+                             .y_error = error_on(&front->y, row)};
 }
 
 static void front_response(const struct front *front, struct api_response *answer)

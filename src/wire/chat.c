@@ -75,7 +75,7 @@ static void release_message(struct chat_message *message)
 /* Takes ownership of the message. */
 static void append(struct chat *chat, struct chat_message message)
 {
-    XADD(chat->messages, chat->count, chat->capacity, message);
+    *XADD(chat->messages, chat->count, chat->capacity) = message;
 }
 
 void chat_add(struct chat *chat, enum chat_role role, const char *text)

@@ -343,7 +343,7 @@ static void add_line(struct prometheus *out, const char *line, size_t length)
         out->skipped++;
         return;
     }
-    XADD(out->items, out->count, out->capacity, sample);
+    *XADD(out->items, out->count, out->capacity) = sample;
 }
 
 enum err prometheus_parse(struct prometheus *out, const char *text, size_t length,

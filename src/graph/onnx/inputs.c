@@ -143,8 +143,8 @@ static void add_binding(struct infer *infer, struct slice name, int64_t size)
     enum { MAX_BINDINGS = 256 }; /* a model has a handful */
     if (infer->binding_count == MAX_BINDINGS)
         return;
-    XADD(infer->bindings, infer->binding_count, infer->binding_capacity,
-         (struct dim_binding){name, size});
+    *XADD(infer->bindings, infer->binding_count, infer->binding_capacity) =
+        (struct dim_binding){name, size};
 }
 
 static bool find_binding(const struct infer *infer, struct slice name, int64_t *out)
