@@ -602,8 +602,8 @@ uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight)
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again)
 {
     pthread_mutex_lock(&proxy->lock);
-    XGROW(proxy->settled, proxy->settled_count, proxy->settled_capacity);
-    proxy->settled[proxy->settled_count++] = (struct settled){id, *energy, again};
+    *XADD(proxy->settled, proxy->settled_count, proxy->settled_capacity) =
+        (struct settled){id, *energy, again};
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
     /* Wakes the loop only for held responses; a request for the metrics wakes it anyway. */

@@ -216,7 +216,7 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
 
 /* ---- kinds ---- */
 
-static const struct {
+static const struct kind {
     const char *name, *unit, *units;
 } KINDS[RUN_KINDS] = {
     [RUN_KIND_PROFILE] = {"profile", "query", "queries"},
@@ -234,10 +234,8 @@ const char *run_kind_name(enum run_kind kind)
 
 enum run_kind run_kind_named(const char *name)
 {
-    for (int kind = 0; name && kind < RUN_KINDS; kind++)
-        if (str_equal(name, KINDS[kind].name))
-            return (enum run_kind)kind;
-    return RUN_KIND_PROFILE;
+    const struct kind *found = STR_FIND(name, KINDS);
+    return found ? (enum run_kind)(found - KINDS) : RUN_KIND_PROFILE;
 }
 
 bool run_kind_has_queries(enum run_kind kind)

@@ -264,8 +264,7 @@ static void parse_job(struct jobs *jobs, const char *text)
     size_t digits = strspn(text, "0123456789");
     if (!digits || digits >= JOB_MAX)
         return; /* not one of our files */
-    XGROW(jobs->items, jobs->count, jobs->capacity);
-    struct job *job = &jobs->items[jobs->count++];
+    struct job *job = XADD(jobs->items, jobs->count, jobs->capacity);
     *job = (struct job){0};
     memcpy(job->id, text, digits);
     text += digits;
@@ -273,8 +272,7 @@ static void parse_job(struct jobs *jobs, const char *text)
         size_t part = strtoul(text, &end, 10);
         if (end == text)
             break;
-        XGROW(job->parts, job->count, job->capacity);
-        job->parts[job->count++] = part;
+        *XADD(job->parts, job->count, job->capacity) = part;
     }
 }
 

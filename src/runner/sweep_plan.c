@@ -36,8 +36,7 @@ static enum err add_value(struct values *values, const char *knob, const char *v
 {
     if (values->count >= POINTS_MAX)
         return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MAX);
-    XGROW(values->items, values->count, values->capacity);
-    struct setting *added = &values->items[values->count++];
+    struct setting *added = XADD(values->items, values->count, values->capacity);
     *added = setting_parse(knob, value);
     for (const struct setting *earlier = values->items; earlier < added; earlier++)
         if (setting_same(earlier, added))
@@ -89,9 +88,8 @@ static bool is_name(const char *name, size_t length)
 
 static enum err add_knob(struct sweep *sweep, const char *name, struct error *why)
 {
-    for (size_t i = 0; i < sweep->knob_count; i++)
-        if (str_equal(sweep->knobs[i], name))
-            return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
+    if (str_find(name, sweep->knobs, sweep->knob_count, sizeof *sweep->knobs))
+        return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
     sweep_word(&sweep->knobs, &sweep->knob_count, name);
     return ERR_OK;
 }

@@ -132,8 +132,7 @@ static void take_point(void *context, const struct run_row *row)
         front->left_out++;
         return;
     }
-    XGROW(front->points, front->count, front->capacity);
-    front->points[front->count++] =
+    *XADD(front->points, front->count, front->capacity) =
         (struct front_point){.id = keep_text(front, row->id),
                              .name = keep_text(front, run_row_text(row, ROW_NAME)),
                              .group = keep_text(front, run_row_text(row, front->group)),

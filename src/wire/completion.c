@@ -214,8 +214,7 @@ double completion_backoff_s(const struct completion *completion, unsigned attemp
 static void mark_arrival(struct completion *completion, nanos t)
 {
     struct arrivals *arrivals = &completion->arrivals;
-    XGROW(arrivals->times, arrivals->count, arrivals->capacity);
-    arrivals->times[arrivals->count++] = t;
+    *XADD(arrivals->times, arrivals->count, arrivals->capacity) = t;
     if (!completion->first_token)
         completion->first_token = t;
     completion->last_token = t;

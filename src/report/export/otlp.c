@@ -163,10 +163,8 @@ static const char *operation_of(const struct span_trace *span)
                                            {"lm_inference", "chat"},
                                            {"submodel_call", "chat"},
                                            {"tool_call", "execute_tool"}};
-    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
-        if (str_equal(span->type, NAMES[i][0]))
-            return NAMES[i][1];
-    return NULL;
+    const char *const *found = STR_FIND(span->type, NAMES);
+    return found ? found[1] : NULL;
 }
 
 static void put_agent_span(struct json *json, const struct query *query, const char *id,

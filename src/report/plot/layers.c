@@ -23,10 +23,7 @@ static bool is_same(const char *a, const char *b)
 
 static void add_part(struct layer_parts *parts, const char *name)
 {
-    for (size_t i = 0; i < parts->count; i++)
-        if (str_equal(parts->names[i], name))
-            return;
-    if (parts->count < PARTS_MAX)
+    if (!str_is_listed(name, parts->names, parts->count) && parts->count < PARTS_MAX)
         parts->names[parts->count++] = name;
 }
 

@@ -303,13 +303,10 @@ char *compare_check_line(const struct result *result, const struct result_item *
 
 static const char *outcome_word(const char *outcome)
 {
-    static const struct {
-        const char *outcome, *word;
-    } WORDS[] = {{"failed", "FAILED"}, {"not known", "FAILED"}, {"not repeated", "not decided"}};
-    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
-        if (str_equal(WORDS[i].outcome, outcome))
-            return WORDS[i].word;
-    return outcome;
+    static const char *const WORDS[][2] = {
+        {"failed", "FAILED"}, {"not known", "FAILED"}, {"not repeated", "not decided"}};
+    const char *const *found = STR_FIND(outcome, WORDS);
+    return found ? found[1] : outcome;
 }
 
 static void put_checks(const struct result *result, const char *before, struct text *out)

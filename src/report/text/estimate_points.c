@@ -175,13 +175,10 @@ static void set_layout(const struct result *result, struct layout *layout)
 
 static const char *short_confidence(const char *name)
 {
-    static const struct {
-        const char *name, *shown;
-    } NAMES[] = {{"calibrated", "cal"}, {"interpolated", "int"}, {"theoretical", "theo"}};
-    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
-        if (str_equal(NAMES[i].name, name))
-            return NAMES[i].shown;
-    return name;
+    static const char *const NAMES[][2] = {
+        {"calibrated", "cal"}, {"interpolated", "int"}, {"theoretical", "theo"}};
+    const char *const *found = STR_FIND(name, NAMES);
+    return found ? found[1] : name;
 }
 
 static double charge_at(const struct layout *layout, const struct result_item *point,

@@ -418,8 +418,7 @@ void table_release(struct table *table)
 
 void table_add(struct table *table, const char *cell)
 {
-    XGROW(table->cells, table->count, table->capacity);
-    table->cells[table->count++] = xstrdup(cell);
+    *XADD(table->cells, table->count, table->capacity) = xstrdup(cell);
 }
 
 void table_add_number(struct table *table, double value)

@@ -17,7 +17,7 @@ enum { BRIEF_INDENT = 10, BRIEF_WIDTH = 80 };
 enum { NAME_WIDTH = 23 }; /* the longest driver name is completion_tokens_kde */
 enum { MODEL_WIDTH = 34, IDS_WIDTH = 98 };
 
-static const struct {
+static const struct kind {
     const char *kind, *what;
 } KINDS[] = {
     {"clients", "send requests to a model (--client)"},
@@ -40,11 +40,9 @@ static const struct {
 
 void listing_heading(const char *kind, bool color, struct text *out)
 {
-    const char *what = "";
-    for (size_t i = 0; i < COUNT_OF(KINDS); i++)
-        if (str_equal(KINDS[i].kind, kind))
-            what = KINDS[i].what;
-    text_addf(out, "%s%s%s: %s\n", color ? "\x1b[1m" : "", kind, color ? "\x1b[0m" : "", what);
+    const struct kind *found = STR_FIND(kind, KINDS);
+    text_addf(out, "%s%s%s: %s\n", color ? "\x1b[1m" : "", kind, color ? "\x1b[0m" : "",
+              found ? found->what : "");
 }
 
 static bool is_kind(const struct result *result, const struct result_item *list, const char *kind)
