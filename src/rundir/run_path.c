@@ -538,13 +538,10 @@ enum err run_read(const char *path, size_t limit, struct text *out, struct error
 
 enum err run_read_json(const char *path, size_t limit, struct jv **out, struct error *why)
 {
-    struct text bytes = {0};
+    int fd;
     *out = NULL;
-    enum err err = run_read(path, limit, &bytes, why);
-    if (!err)
-        err = jv_parse_file(path, &bytes, out, why);
-    text_release(&bytes);
-    return err;
+    enum err err = open_for(path, &fd, why);
+    return err ? err : jv_read_take(fd, path, limit, out, why);
 }
 
 enum err run_read_arrow(const char *path, struct arrow_reader **out, struct error *why)

@@ -52,8 +52,7 @@ static void store_stop_reason(struct completion *completion, const struct jv *va
     if (found)
         reason = found[1];
     if (reason) /* others as they are: refusal, pause_turn */
-        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                        strlen(reason));
+        completion_set_reason(completion, reason);
 }
 
 static bool is_type(const struct jv *object, const char *type)

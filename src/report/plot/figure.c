@@ -359,19 +359,11 @@ static pthread_once_t asked = PTHREAD_ONCE_INIT;
 
 static void run_fontconfig(void)
 {
-    char piece[4096], *program = proc_find("fc-list");
+    enum { CHARSETS_MAX = 256 << 20 };
+    char *program = proc_find("fc-list");
     const char *const argv[] = {program, "--format", "%{charset}\n", NULL};
-    struct text nothing = {0};
-    FILE *file = program ? tmpfile() : NULL;
-    if (file && !proc_filter(argv, &nothing, fileno(file), NULL)) {
-        size_t got = fseek(file, 0, SEEK_SET) == 0 ? sizeof piece : 0;
-        while (got == sizeof piece) {
-            got = fread(piece, 1, sizeof piece, file);
-            text_add_bytes(&covered, piece, got);
-        }
-    }
-    if (file)
-        fclose(file);
+    if (program && proc_read(argv, CHARSETS_MAX, &covered, NULL))
+        text_clear(&covered);
     free(program);
 }
 

@@ -67,14 +67,20 @@ static void add_phrase(const struct result *result, const struct result_phrase *
     }
 }
 
-static size_t put_finding(const struct result *result, struct text *out)
+static struct text words_of(const struct result *result)
 {
     struct text words = {0};
-    char label[32];
     if (result->err == ERR_NO_DATA)
         text_addf(&words, "not enough data: %s", result->why.text);
     for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
         add_phrase(result, phrase, &words);
+    return words;
+}
+
+static size_t put_finding(const struct result *result, struct text *out)
+{
+    struct text words = words_of(result);
+    char label[32];
     chars_format(label, "   %s", result->name);
     size_t lines = wrap_words(out, label, LABEL_INDENT, FINDING_LINES,
                               words.length ? text_get(&words) : "none");
@@ -164,11 +170,7 @@ void result_findings(const struct result *results, size_t count, size_t lines, s
 
 void result_brief(const struct result *result, size_t rows, bool color, struct text *out)
 {
-    struct text words = {0};
-    if (result->err == ERR_NO_DATA)
-        text_addf(&words, "not enough data: %s", result->why.text);
-    for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
-        add_phrase(result, phrase, &words);
+    struct text words = words_of(result);
     wrap_words(out, "", 1, 4, text_get(&words));
     if (!result->err)
         result_tables(result, rows, color, out);
