@@ -9,8 +9,7 @@
 
 void client_models_add(struct client_models *models, const char *name)
 {
-    XGROW(models->names, models->count, models->capacity);
-    models->names[models->count++] = xstrdup(name);
+    *XADD(models->names, models->count, models->capacity) = xstrdup(name);
 }
 
 void client_models_release(struct client_models *models)

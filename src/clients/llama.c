@@ -55,9 +55,9 @@ static const struct param_spec PARAMS[] = {
 };
 
 static enum err read_u32(const struct params *params, const char *key, uint64_t min, uint64_t max,
-                         uint64_t otherwise, uint64_t *out, struct error *why)
+                         uint64_t *out, struct error *why)
 {
-    enum err err = params_count(params, key, otherwise, out, why);
+    enum err err = params_count(params, key, 0, out, why);
     if (!err && params_get(params, key) && (*out < min || *out > max))
         return err_set(why, ERR_USAGE, "%s: expected %llu to %llu", key, (unsigned long long)min,
                        (unsigned long long)max);
@@ -69,14 +69,10 @@ static enum err read_word(const struct params *params, const char *key, const ch
                           int *out, struct error *why)
 {
     const char *given = params_get(params, key);
-    *out = 0;
-    if (!given)
+    const char *const *found = str_find(given, words, 3, sizeof *words);
+    *out = found ? (int)(found - words) : 0;
+    if (!given || found)
         return ERR_OK;
-    for (int i = 0; i < 3; i++)
-        if (str_equal(given, words[i])) {
-            *out = i;
-            return ERR_OK;
-        }
     return err_set(why, ERR_USAGE, "%s=%s: expected %s, %s or %s", key, given, words[0], words[1],
                    words[2]);
 }
@@ -90,15 +86,15 @@ static enum err read_sizes(const struct params *params, struct engine_context_op
     uint64_t ubatch;
     uint64_t threads;
     uint64_t threads_batch;
-    enum err err = read_u32(params, "context", 16, TOKENS_MAX, 0, &context, why);
+    enum err err = read_u32(params, "context", 16, TOKENS_MAX, &context, why);
     if (!err)
-        err = read_u32(params, "batch", 1, TOKENS_MAX, 0, &batch, why);
+        err = read_u32(params, "batch", 1, TOKENS_MAX, &batch, why);
     if (!err)
-        err = read_u32(params, "ubatch", 1, TOKENS_MAX, 0, &ubatch, why);
+        err = read_u32(params, "ubatch", 1, TOKENS_MAX, &ubatch, why);
     if (!err)
-        err = read_u32(params, "threads", 1, THREADS_MAX, 0, &threads, why);
+        err = read_u32(params, "threads", 1, THREADS_MAX, &threads, why);
     if (!err)
-        err = read_u32(params, "threads_batch", 1, THREADS_MAX, 0, &threads_batch, why);
+        err = read_u32(params, "threads_batch", 1, THREADS_MAX, &threads_batch, why);
     if (err)
         return err;
     *out = (struct engine_context_options){.context = (uint32_t)context,
@@ -134,7 +130,7 @@ static enum err read_options(const struct params *params, struct llama_options *
     uint64_t layers = 0;
     if (gpu_layers && str_equal(gpu_layers, "all"))
         out->model.gpu_layers = -1;
-    else if ((err = read_u32(params, "gpu_layers", 0, 100000, 0, &layers, why)))
+    else if ((err = read_u32(params, "gpu_layers", 0, 100000, &layers, why)))
         return err;
     else
         out->model.gpu_layers = (int)layers;
@@ -203,9 +199,9 @@ static enum err read_sampling(const struct params *params, struct engine_samplin
     if (!err)
         err = params_number(params, "repeat_penalty", 1, &out->repeat_penalty, why);
     if (!err)
-        err = read_u32(params, "top_k", 0, INT_MAX, 0, &top_k, why);
+        err = read_u32(params, "top_k", 0, INT_MAX, &top_k, why);
     if (!err)
-        err = read_u32(params, "seed", 0, UINT32_MAX, 0, &seed, why);
+        err = read_u32(params, "seed", 0, UINT32_MAX, &seed, why);
     if (err)
         return err;
     out->top_k = (int)top_k;
@@ -228,7 +224,7 @@ static enum err read_request(const struct client_request *request, struct reques
     *out = (struct request_params){0};
     enum err err = params_check(params, REQUEST_PARAMS, "client llama", why);
     if (!err)
-        err = read_u32(params, "max_tokens", 1, INT_MAX, 0, &out->max_tokens, why);
+        err = read_u32(params, "max_tokens", 1, INT_MAX, &out->max_tokens, why);
     if (!err)
         err = read_sampling(params, &out->sampling, why);
     const char *stop = params_get(params, "stop");

@@ -108,12 +108,11 @@ static enum err read_tools(struct null *null, const char *given, struct error *w
 {
     static const char *const WORDS[] = {"unknown", "yes", "no"};
     null->tools = CLIENT_TOOLS_YES;
-    for (size_t i = 0; given && i < COUNT_OF(WORDS); i++)
-        if (str_equal(given, WORDS[i])) {
-            null->tools = (enum client_tools)i;
-            return ERR_OK;
-        }
-    return given ? err_set(why, ERR_USAGE, "tools=%s: expected yes, no or unknown", given) : ERR_OK;
+    const char *const *found = STR_FIND(given, WORDS);
+    if (found)
+        null->tools = (enum client_tools)(found - WORDS);
+    return given && !found ? err_set(why, ERR_USAGE, "tools=%s: expected yes, no or unknown", given)
+                           : ERR_OK;
 }
 
 static enum err read_params(struct null *null, const struct params *params, struct error *why)

@@ -60,10 +60,7 @@ static bool is_top_level(const char *key)
     static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
                                        "raw",        "template", "suffix",       "images",
                                        "context",    "tools",    "top_logprobs", "logprobs"};
-    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
-        if (str_equal(KEYS[i], key))
-            return true;
-    return false;
+    return STR_FIND(key, KEYS);
 }
 
 /* /api/generate accepts only a system message and a prompt; anything else needs /api/chat. */
@@ -137,10 +134,7 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     static const char *const RESERVED[] = {"tools",  "model",   "prompt", "messages",
                                            "system", "options", NULL};
     struct ollama *ollama = client->state;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (err)
         return err;
     struct text body = {0};

@@ -55,8 +55,7 @@ static void add(struct result *result, enum result_kind kind, const char *key, d
 static void open_item(struct result *result, enum result_kind kind, const char *key)
 {
     add(result, kind, key, UNKNOWN, "");
-    XGROW(result->open, result->depth, result->open_capacity);
-    result->open[result->depth++] = result->count - 1;
+    *XADD(result->open, result->depth, result->open_capacity) = result->count - 1;
 }
 
 void result_begin(struct result *result, const char *name)

@@ -89,8 +89,7 @@ static enum err add_shard(struct shards *shards, const char *directory, const ch
     if (!name || !*name || strchr(name, '/'))
         return err_set(why, ERR_BAD_VALUE, "%s/state.json: '%s' is not the name of a data file",
                        directory, name ? name : "");
-    XGROW(shards->paths, shards->count, shards->capacity);
-    shards->paths[shards->count++] = path_join(directory, name);
+    *XADD(shards->paths, shards->count, shards->capacity) = path_join(directory, name);
     return ERR_OK;
 }
 

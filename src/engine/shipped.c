@@ -69,8 +69,7 @@ static bool has_file(const struct shipped_names *names, const char *file, size_t
 
 static void add(struct shipped_names *names, const char *file, size_t length)
 {
-    XGROW(names->items, names->count, names->capacity);
-    names->items[names->count++] = xstrndup(file, length);
+    *XADD(names->items, names->count, names->capacity) = xstrndup(file, length);
 }
 
 static void list_in(const char *folder, struct shipped_names *out)

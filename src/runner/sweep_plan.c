@@ -45,20 +45,6 @@ static enum err add_value(struct values *values, const char *knob, const char *v
     return ERR_OK;
 }
 
-/* Parses "600-1200:150"; false for anything else, which is a literal value. */
-static bool parse_range(const char *item, double *low, double *high, double *step)
-{
-    char copy[VALUE_MAX];
-    chars_copy(copy, item);
-    char *colon = strchr(copy, ':');
-    char *dash = copy[0] ? strchr(copy + 1, '-') : NULL;
-    if (!colon || !dash || dash > colon)
-        return false;
-    *colon = *dash = '\0';
-    return parse_double(copy, low) == ERR_OK && parse_double(dash + 1, high) == ERR_OK &&
-           parse_double(colon + 1, step) == ERR_OK;
-}
-
 static enum err add_range(struct values *values, const char *knob, const char *item, double low,
                           double high, double step, struct error *why)
 {
@@ -122,7 +108,7 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
         double low, high, step;
         if (!str_next_item(&list, item, sizeof item))
             err = refuse_value(name, list, why);
-        else if (parse_range(item, &low, &high, &step))
+        else if (setting_range(item, &low, &high, &step))
             err = add_range(values, knob, item, low, high, step, why);
         else
             err = add_value(values, knob, item, why);
