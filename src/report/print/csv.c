@@ -23,8 +23,7 @@ struct figures {
     const char *source, *name;
 };
 
-static void add_value(struct table *table, const struct result *result,
-                      const struct result_item *item, double scale)
+static void add_value(struct table *table, const struct result_item *item, double scale)
 {
     switch (item ? item->kind : RESULT_NULL) {
     case RESULT_NUMBER:
@@ -44,15 +43,14 @@ static void add_value(struct table *table, const struct result *result,
         break;
     case RESULT_TEXT:
     case RESULT_JSON:
-        table_add(table, item->text ? result_string(result, item) : "");
+        table_add(table, item->text ? result_string(item) : "");
         break;
     default:
         table_add(table, "");
     }
 }
 
-static void add_figure(const struct figures *to, const struct result *result, const char *path,
-                       const struct result_item *item)
+static void add_figure(const struct figures *to, const char *path, const struct result_item *item)
 {
     struct table *table = to->table;
     if (to->source) {
@@ -60,7 +58,7 @@ static void add_figure(const struct figures *to, const struct result *result, co
         table_add(table, to->name);
     }
     table_add(table, path);
-    add_value(table, result, item, 0);
+    add_value(table, item, 0);
     table_add(table, item->unit);
     table_add_number(table, item->error);
     table_add_number(table, item->low);
@@ -72,9 +70,9 @@ static void add_figures(const struct figures *to, const struct result *result, c
                         const struct result_item *group)
 {
     size_t index = 0;
-    RESULT_EACH (item, result, group) {
+    RESULT_EACH (item, group) {
         char path[512];
-        const char *key = result_key(result, item);
+        const char *key = item->key;
         if (!result_is_figure(item) || item->kind == RESULT_ASIDE)
             continue;
         if (key)
@@ -85,7 +83,7 @@ static void add_figures(const struct figures *to, const struct result *result, c
         if (item->kind == RESULT_GROUP || item->kind == RESULT_LIST)
             add_figures(to, result, path, item);
         else
-            add_figure(to, result, path, item);
+            add_figure(to, path, item);
     }
 }
 
@@ -121,8 +119,7 @@ static double property(const struct result_item *item, const char *name)
 static void add_cell(struct table *table, const struct table_row *row,
                      const struct result_column *column)
 {
-    const struct result *result = row->result;
-    const char *key = result_key(result, row->row);
+    const char *key = row->row->key;
     const char *of = strchr(column->path, ':');
     bool is_outer = column->path[0] == '^';
     char path[RESULT_KEY_MAX];
@@ -131,11 +128,11 @@ static void add_cell(struct table *table, const struct table_row *row,
         return;
     }
     chars_format(path, "%.*s", (int)strcspn(column->path + is_outer, ":"), column->path + is_outer);
-    const struct result_item *item = result_at(result, is_outer ? row->outer : row->row, path);
+    const struct result_item *item = result_at(is_outer ? row->outer : row->row, path);
     if (of)
         table_add_number(table, (column->scale != 0 ? column->scale : 1) * property(item, of + 1));
     else
-        add_value(table, result, item, column->scale);
+        add_value(table, item, column->scale);
 }
 
 static void add_row(struct table *table, const struct table_row *row,
@@ -149,7 +146,7 @@ static void add_rows(struct table *table, const struct result *result,
                      const struct result_item *outer, const struct result_item *rows,
                      const struct result_column *columns)
 {
-    RESULT_EACH (row, result, rows)
+    RESULT_EACH (row, rows)
         add_row(table, &(struct table_row){result, outer, row}, columns);
 }
 
@@ -168,8 +165,8 @@ static void add_all_rows(struct table *table, const struct result *result,
         return;
     }
     chars_format(list, "%.*s", (int)(star - result->rows), result->rows);
-    RESULT_EACH (outer, result, result_find(result, list))
-        add_rows(table, result, outer, result_at(result, outer, star + strlen(".*.")), columns);
+    RESULT_EACH (outer, result_find(result, list))
+        add_rows(table, result, outer, result_at(outer, star + strlen(".*.")), columns);
 }
 
 static void write_rows(const struct result *result, const struct result_column *columns,
@@ -214,9 +211,9 @@ static void add_column(struct csv_columns *columns, const char *path, const char
 static void find_columns(const struct result *result, const struct result_item *group,
                          const char *above, struct csv_columns *columns)
 {
-    RESULT_EACH (cell, result, group) {
+    RESULT_EACH (cell, group) {
         char path[RESULT_KEY_MAX];
-        const char *key = result_key(result, cell);
+        const char *key = cell->key;
         if (!key)
             continue;
         chars_format(path, "%s%s%s", above, above[0] ? "." : "", key);
@@ -240,7 +237,7 @@ static void write_all_columns(const struct result *result, const struct result_i
     struct csv_columns columns = {.count = 0};
     if (rows->kind == RESULT_GROUP)
         columns.items[columns.count++] = (struct result_column){"key", "", 0};
-    RESULT_EACH (row, result, rows)
+    RESULT_EACH (row, rows)
         find_columns(result, row, "", &columns);
     write_rows(result, columns.items, out);
 }

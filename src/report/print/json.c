@@ -18,19 +18,19 @@ static void put_interval(struct json *json, const char *key, const struct result
 }
 
 /* A property of the figure, beside it in its group. */
-static void put_property(const struct result *result, const struct result_item *group,
-                         const struct result_item *item, struct json *json)
+static void put_property(const struct result_item *group, const struct result_item *item,
+                         struct json *json)
 {
     static const char *const SUFFIXES[] = {
         [RESULT_ERROR] = "_error",
         [RESULT_INTERVAL] = "_interval_95",
         [RESULT_QUERIES] = "_queries",
     };
-    const char *of = result_key(result, item);
+    const char *of = item->key;
     char key[RESULT_KEY_MAX];
     chars_format(key, "%s%s", of, SUFFIXES[item->kind]);
     if (item->kind == RESULT_INTERVAL)
-        put_interval(json, key, result_get(result, group, of));
+        put_interval(json, key, result_get(group, of));
     else if (item->kind == RESULT_QUERIES)
         json_integer(json, key, (int64_t)item->number);
     else
@@ -40,8 +40,8 @@ static void put_property(const struct result *result, const struct result_item *
 static void put_items(const struct result *result, const struct result_item *group,
                       struct json *json)
 {
-    RESULT_EACH (item, result, group) {
-        const char *key = result_key(result, item);
+    RESULT_EACH (item, group) {
+        const char *key = item->key;
         switch (item->kind) {
         case RESULT_GROUP:
             json_object(json, key);
@@ -60,7 +60,7 @@ static void put_items(const struct result *result, const struct result_item *gro
             json_integer(json, key, item->integer);
             break;
         case RESULT_TEXT:
-            json_string(json, key, result_string(result, item));
+            json_string(json, key, result_string(item));
             break;
         case RESULT_FLAG:
             json_bool(json, key, item->number != 0);
@@ -71,12 +71,12 @@ static void put_items(const struct result *result, const struct result_item *gro
         case RESULT_ASIDE:
             break;
         case RESULT_JSON:
-            json_raw_indented(json, key, result_string(result, item));
+            json_raw_indented(json, key, result_string(item));
             break;
         case RESULT_ERROR:
         case RESULT_INTERVAL:
         case RESULT_QUERIES:
-            put_property(result, group, item, json);
+            put_property(group, item, json);
             break;
         }
     }
