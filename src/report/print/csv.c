@@ -43,7 +43,7 @@ static void add_value(struct table *table, const struct result_item *item, doubl
         break;
     case RESULT_TEXT:
     case RESULT_JSON:
-        table_add(table, item->text ? result_string(item) : "");
+        table_add(table, text_or_empty(item->text));
         break;
     default:
         table_add(table, "");
@@ -66,7 +66,7 @@ static void add_figure(const struct figures *to, const char *path, const struct 
 }
 
 /* Paths as result_find takes them. */
-static void add_figures(const struct figures *to, const struct result *result, const char *above,
+static void add_figures(const struct figures *to, const char *above,
                         const struct result_item *group)
 {
     size_t index = 0;
@@ -81,7 +81,7 @@ static void add_figures(const struct figures *to, const struct result *result, c
             chars_format(path, "%s.%zu", above, index);
         index++;
         if (item->kind == RESULT_GROUP || item->kind == RESULT_LIST)
-            add_figures(to, result, path, item);
+            add_figures(to, path, item);
         else
             add_figure(to, path, item);
     }
@@ -95,14 +95,13 @@ void result_rows_init(struct table *rows)
 void result_rows_add(struct table *rows, const char *source, const char *name,
                      const struct result *result)
 {
-    add_figures(&(struct figures){rows, source, name}, result, "", result->items);
+    add_figures(&(struct figures){rows, source, name}, "", result->items);
 }
 
 /* ---- its table ---- */
 
 /* A row, and what the * in the path of the table stands for. */
 struct table_row {
-    const struct result *result;
     const struct result_item *outer, *row;
 };
 
@@ -142,12 +141,11 @@ static void add_row(struct table *table, const struct table_row *row,
         add_cell(table, row, column);
 }
 
-static void add_rows(struct table *table, const struct result *result,
-                     const struct result_item *outer, const struct result_item *rows,
-                     const struct result_column *columns)
+static void add_rows(struct table *table, const struct result_item *outer,
+                     const struct result_item *rows, const struct result_column *columns)
 {
     RESULT_EACH (row, rows)
-        add_row(table, &(struct table_row){result, outer, row}, columns);
+        add_row(table, &(struct table_row){outer, row}, columns);
 }
 
 /* Those at the path, and for "list.*.rows" those of every item of the list. */
@@ -157,16 +155,16 @@ static void add_all_rows(struct table *table, const struct result *result,
     const char *star = strstr(result->rows, ".*.");
     char list[RESULT_KEY_MAX];
     if (!result->rows[0] && result->items->kind != RESULT_LIST) {
-        add_row(table, &(struct table_row){result, NULL, result->items}, columns);
+        add_row(table, &(struct table_row){NULL, result->items}, columns);
         return;
     }
     if (!star) {
-        add_rows(table, result, NULL, result_find(result, result->rows), columns);
+        add_rows(table, NULL, result_find(result, result->rows), columns);
         return;
     }
     chars_format(list, "%.*s", (int)(star - result->rows), result->rows);
     RESULT_EACH (outer, result_find(result, list))
-        add_rows(table, result, outer, result_at(outer, star + strlen(".*.")), columns);
+        add_rows(table, outer, result_at(outer, star + strlen(".*.")), columns);
 }
 
 static void write_rows(const struct result *result, const struct result_column *columns,
@@ -208,8 +206,8 @@ static void add_column(struct csv_columns *columns, const char *path, const char
 }
 
 /* The figures that a row has a value for, with their errors and bounds; those of its groups by path. */
-static void find_columns(const struct result *result, const struct result_item *group,
-                         const char *above, struct csv_columns *columns)
+static void find_columns(const struct result_item *group, const char *above,
+                         struct csv_columns *columns)
 {
     RESULT_EACH (cell, group) {
         char path[RESULT_KEY_MAX];
@@ -218,7 +216,7 @@ static void find_columns(const struct result *result, const struct result_item *
             continue;
         chars_format(path, "%s%s%s", above, above[0] ? "." : "", key);
         if (cell->kind == RESULT_GROUP)
-            find_columns(result, cell, path, columns);
+            find_columns(cell, path, columns);
         if (!layout_is_shown(cell))
             continue;
         add_column(columns, path, "");
@@ -238,7 +236,7 @@ static void write_all_columns(const struct result *result, const struct result_i
     if (rows->kind == RESULT_GROUP)
         columns.items[columns.count++] = (struct result_column){"key", "", 0};
     RESULT_EACH (row, rows)
-        find_columns(result, row, "", &columns);
+        find_columns(row, "", &columns);
     write_rows(result, columns.items, out);
 }
 
@@ -252,7 +250,7 @@ void result_to_csv(const struct result *result, struct text *out)
     } else {
         struct table table;
         table_init(&table, FIGURE_COLUMNS + BEFORE, ALL_COLUMNS - BEFORE);
-        add_figures(&(struct figures){&table, NULL, NULL}, result, "", result->items);
+        add_figures(&(struct figures){&table, NULL, NULL}, "", result->items);
         table_write_csv(&table, out);
         table_release(&table);
     }

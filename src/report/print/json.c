@@ -37,20 +37,19 @@ static void put_property(const struct result_item *group, const struct result_it
         json_number(json, key, item->number);
 }
 
-static void put_items(const struct result *result, const struct result_item *group,
-                      struct json *json)
+static void put_items(const struct result_item *group, struct json *json)
 {
     RESULT_EACH (item, group) {
         const char *key = item->key;
         switch (item->kind) {
         case RESULT_GROUP:
             json_object(json, key);
-            put_items(result, item, json);
+            put_items(item, json);
             json_object_end(json);
             break;
         case RESULT_LIST:
             json_array(json, key);
-            put_items(result, item, json);
+            put_items(item, json);
             json_array_end(json);
             break;
         case RESULT_NUMBER:
@@ -89,7 +88,7 @@ void result_to_json(const struct result *result, const char *key, struct json *j
         json_array(json, key);
     else
         json_object(json, key);
-    put_items(result, result->items, json);
+    put_items(result->items, json);
     if (is_list)
         json_array_end(json);
     else
@@ -98,5 +97,5 @@ void result_to_json(const struct result *result, const char *key, struct json *j
 
 void result_members_to_json(const struct result *result, struct json *json)
 {
-    put_items(result, result->items, json);
+    put_items(result->items, json);
 }

@@ -54,8 +54,7 @@ static void write_label(const struct result_item *item, int level, struct text *
     write_heading(label, level, out);
 }
 
-static void write_groups(const struct result *result, const struct result_item *group, int level,
-                         struct text *out)
+static void write_groups(const struct result_item *group, int level, struct text *out)
 {
     RESULT_EACH (item, group) {
         if (!item->key || !result_first(item) || item->kind == RESULT_ASIDE)
@@ -66,7 +65,7 @@ static void write_groups(const struct result *result, const struct result_item *
         } else if (item->kind == RESULT_GROUP) {
             write_label(item, level, out);
             write_figures(item, out);
-            write_groups(result, item, level + 1, out);
+            write_groups(item, level + 1, out);
         }
     }
 }
@@ -75,7 +74,7 @@ void result_to_section(const struct result *result, const char *title, int level
 {
     write_heading(title, level, out);
     write_figures(result->items, out);
-    write_groups(result, result->items, level + 1, out);
+    write_groups(result->items, level + 1, out);
     for (const char *line = NULL; (line = result_line(&result->warnings, line));) {
         text_add(out, "\n**warning**: ");
         markdown_add(out, line);

@@ -54,8 +54,7 @@ static void write_table(const struct result_item *rows, size_t max, bool color, 
     write_named(rows, "     ", out);
 }
 
-static void write_data(const struct result *result, const struct result_item *data, size_t max,
-                       bool color, struct text *out)
+static void write_data(const struct result_item *data, size_t max, bool color, struct text *out)
 {
     char label[LAYOUT_CELL_MAX];
     RESULT_EACH (child, data) {
@@ -68,7 +67,7 @@ static void write_data(const struct result *result, const struct result_item *da
         } else if (child->kind == RESULT_GROUP) {
             text_addf(out, "\n   %s\n", label);
             write_list(child, "     ", out);
-            write_data(result, child, max, color, out);
+            write_data(child, max, color, out);
         }
     }
 }
@@ -81,7 +80,7 @@ void result_tables(const struct result *result, size_t max, bool color, struct t
         text_add(out, "\n");
         write_table(data, max, color, out);
     } else {
-        write_data(result, data, max, color, out);
+        write_data(data, max, color, out);
     }
 }
 
@@ -102,7 +101,7 @@ void result_in_full(const struct result *result, bool color, struct text *out)
 void result_to_text(const struct result *result, bool color, struct text *out)
 {
     write_list(result->items, "", out);
-    write_data(result, result->items, SIZE_MAX, color, out);
+    write_data(result->items, SIZE_MAX, color, out);
     for (const char *line = NULL; (line = result_line(&result->warnings, line));)
         text_addf(out, "warning: %s\n", plain_text(line).text);
 }
