@@ -73,7 +73,7 @@ static void put_timeline(const struct result *result, struct figure *figure)
     struct figure_panel *panel =
         figure_panel(figure, "subgraph, in the order in which they run",
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
-    struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
+    struct figure_series *series = figure_series(panel, FIGURE_STEPS, FIGURE_GREEN, "");
     chars_copy(panel->title, "memory in use besides weights and KV cache");
     panel->y.from_zero = panel->x.integer = true;
     RESULT_EACH (row, timeline) {
@@ -98,7 +98,7 @@ enum err estimate_figure(const struct result *result, struct figure *figure, str
     struct figure_series *series[PART_COUNT];
     for (size_t i = 0; i < PART_COUNT; i++)
         series[i] =
-            figure_series(figure, panel, FIGURE_BOXES, PARTS[i].color,
+            figure_series(panel, FIGURE_BOXES, PARTS[i].color,
                           str_equal(PARTS[i].name, "link") && !has_link ? "" : PARTS[i].name);
     put_heading(figure, result);
     panel->x.from_zero = true;
@@ -281,11 +281,11 @@ static const char *name_line(const struct lines *lines, const struct line *line,
 }
 
 /* Only a single line has its ± as a band. */
-static void put_band(const struct lines *lines, struct figure *figure, struct figure_panel *panel)
+static void put_band(const struct lines *lines, struct figure_panel *panel)
 {
     const struct line *line = &lines->items[0];
     struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "one standard deviation");
+        figure_series(panel, FIGURE_BAND, FIGURE_BLUE, "one standard deviation");
     for (size_t i = 0; i < line->count; i++) {
         const struct spot *spot = &line->first[i];
         series_add3(band, length_of(lines, spot), spot->low_j / lines->unit,
@@ -293,13 +293,13 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     }
 }
 
-static void put_line(const struct lines *lines, size_t index, size_t number, struct figure *figure,
+static void put_line(const struct lines *lines, size_t index, size_t number,
                      struct figure_panel *panel)
 {
     const struct line *line = &lines->items[index];
     char name[WORDS_MAX];
     struct figure_series *series =
-        figure_series(figure, panel, FIGURE_MARKED, (enum figure_color)(number % FIGURE_INK),
+        figure_series(panel, FIGURE_MARKED, (enum figure_color)(number % FIGURE_INK),
                       name_line(lines, line, name));
     series->round = (unsigned)(number / FIGURE_INK);
     for (size_t i = 0; i < line->count; i++)
@@ -360,9 +360,9 @@ static void put_figure(const struct lines *lines, struct figure *figure)
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);
     if (lines->count == 1)
-        put_band(lines, figure, panel);
+        put_band(lines, panel);
     for (size_t i = 0; i < shown; i++) /* a subset, evenly from the most to the least expensive */
-        put_line(lines, shown > 1 ? i * (lines->count - 1) / (shown - 1) : 0, i, figure, panel);
+        put_line(lines, shown > 1 ? i * (lines->count - 1) / (shown - 1) : 0, i, panel);
     figure->height = 600;
 }
 
@@ -425,8 +425,7 @@ static struct position position_of(const struct result_item *point)
                              1e3 * result_number_at(point, "each.energy_j")};
 }
 
-static void put_devices(const struct result *result, struct figure *figure,
-                        struct figure_panel *panel)
+static void put_devices(const struct result *result, struct figure_panel *panel)
 {
     const struct result_item *points = result_find(result, "points");
     struct devices devices = {0};
@@ -434,12 +433,12 @@ static void put_devices(const struct result *result, struct figure *figure,
     size_t named = devices.count;
     struct figure_series *series[DEVICES_NAMED + 1] = {NULL};
     for (size_t k = 0; k < named; k++) {
-        series[k] = figure_series(figure, panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
+        series[k] = figure_series(panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
                                   devices.ids[k]);
         series[k]->round = (unsigned)(k / FIGURE_INK);
     }
-    series[named] = figure_series(figure, panel, FIGURE_POINTS, FIGURE_INK,
-                                  named == DEVICES_NAMED ? "others" : "");
+    series[named] =
+        figure_series(panel, FIGURE_POINTS, FIGURE_INK, named == DEVICES_NAMED ? "others" : "");
     RESULT_EACH (point, points) {
         size_t k = find_device(&devices, point);
         struct position at = position_of(point);
@@ -449,11 +448,9 @@ static void put_devices(const struct result *result, struct figure *figure,
 }
 
 /* Points are sorted by joules, so latency decreases along the frontier. */
-static void put_frontier(const struct result *result, struct figure *figure,
-                         struct figure_panel *panel)
+static void put_frontier(const struct result *result, struct figure_panel *panel)
 {
-    struct figure_series *line =
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_INK, "Pareto frontier");
+    struct figure_series *line = figure_series(panel, FIGURE_LINE, FIGURE_INK, "Pareto frontier");
     double before = UNKNOWN;
     RESULT_EACH (point, result_find(result, "points")) {
         if (!result_flag_at(point, "frontier"))
@@ -480,8 +477,8 @@ static enum err latency_figure(const struct result *result, struct figure *figur
     chars_format(figure->note,
                  "every device, precision and batch that fits; estimated, not measured: %s",
                  result_text_at(result->items, "view.kernels"));
-    put_devices(result, figure, panel);
-    put_frontier(result, figure, panel);
+    put_devices(result, panel);
+    put_frontier(result, panel);
     figure->height = 600;
     if (!figure_finish(figure))
         return err_set(why, ERR_NO_DATA,

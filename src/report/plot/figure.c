@@ -59,12 +59,11 @@ struct axis_label axis_of(const char *which, enum run_number column)
     return axis_label(which, field->label, field->unit);
 }
 
-struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
-                                    enum figure_style style, enum figure_color color,
-                                    const char *name)
+struct figure_series *figure_series(struct figure_panel *panel, enum figure_style style,
+                                    enum figure_color color, const char *name)
 {
     struct figure_series *series = XNEW(series);
-    *series = (struct figure_series){.style = style, .color = color, .figure = figure};
+    *series = (struct figure_series){.style = style, .color = color};
     chars_copy(series->name, name);
     *XADD(panel->series, panel->series_count, panel->series_capacity) = series;
     return series;
@@ -312,10 +311,10 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
     figure_note(figure, "%zu of %zu queries; %s", drawn, table->rows, counts);
 }
 
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
-                   double x, double top, const char *name)
+void draw_vertical(struct figure_panel *panel, enum figure_color color, double x, double top,
+                   const char *name)
 {
-    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, color, name);
+    struct figure_series *line = figure_series(panel, FIGURE_DOTTED, color, name);
     series_add2(line, x, 0);
     series_add2(line, x, top);
 }

@@ -13,9 +13,9 @@ static void put_energy(const struct result *result, struct figure *figure)
     struct figure_panel *panel =
         figure_panel(figure, "load (requests/s)", "energy ({J} per output token, estimated)");
     struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
+        figure_series(panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
     struct figure_series *line =
-        figure_series(figure, panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
+        figure_series(panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
     double relative = result_number_at(result->items, "step_times.energy_relative_plus_minus");
     double largest = result_number_at(result->items, "slo.largest_load.request_rate");
     panel->y.from_zero = panel->x.from_zero = true;
@@ -26,7 +26,7 @@ static void put_energy(const struct result *result, struct figure *figure)
         series_add2(line, rate, each);
     }
     if (largest > 0)
-        draw_vertical(figure, panel, FIGURE_GREEN, largest,
+        draw_vertical(panel, FIGURE_GREEN, largest,
                       result_number_at(result->items, "points.0.energy_per_token_j"),
                       "largest load that meets the SLO");
 }
@@ -38,10 +38,10 @@ static void put_latencies(const struct result *result, struct figure *figure)
         struct figure_series *line;
         const char *path;
     } lines[] = {
-        {figure_series(figure, panel, FIGURE_LINE, FIGURE_ORANGE, "TTFT p50"), "ttft_s.p50"},
-        {figure_series(figure, panel, FIGURE_DOTTED, FIGURE_ORANGE, "TTFT p95"), "ttft_s.p95"},
-        {figure_series(figure, panel, FIGURE_LINE, FIGURE_PURPLE, "ITL p50"), "itl_s.p50"},
-        {figure_series(figure, panel, FIGURE_DOTTED, FIGURE_PURPLE, "ITL p95"), "itl_s.p95"},
+        {figure_series(panel, FIGURE_LINE, FIGURE_ORANGE, "TTFT p50"), "ttft_s.p50"},
+        {figure_series(panel, FIGURE_DOTTED, FIGURE_ORANGE, "TTFT p95"), "ttft_s.p95"},
+        {figure_series(panel, FIGURE_LINE, FIGURE_PURPLE, "ITL p50"), "itl_s.p50"},
+        {figure_series(panel, FIGURE_DOTTED, FIGURE_PURPLE, "ITL p95"), "itl_s.p95"},
     };
     panel->y.log_base = 10;
     panel->x.from_zero = true;
