@@ -82,9 +82,9 @@ static void check_file(const char *path, struct hardware *out)
     struct error why = {0};
     struct text bytes = {0};
     struct jv *tree = NULL;
-    enum err err = file_read(path, FILE_SMALL, &bytes, &why);
+    enum err err = jv_read(path, FILE_SMALL, &tree, &why);
     if (!err)
-        err = jv_parse_file(path, &bytes, &tree, &why);
+        err = file_read(path, FILE_SMALL, &bytes, &why);
     const struct list *list = list_of(path, tree);
     if (err) {
         fprintf(stderr, "%s\n", why.text);

@@ -97,10 +97,7 @@ static enum err anthropic_ask(struct client *client, const struct client_request
 {
     static const char *const RESERVED[] = {"tools", "model", "messages", "system", NULL};
     struct model_server *server = client->state;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (err)
         return err;
     struct text body = {0};

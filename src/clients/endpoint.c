@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/registry.h"
 #include "core/secret.h"
 #include "core/xalloc.h"
@@ -329,6 +330,14 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
         out->retryable = err == ERR_LOST || err == ERR_TIMEOUT || err == ERR_TOO_MANY_FILES;
     }
     return err;
+}
+
+enum err endpoint_begin(const struct client_request *request, const char *const *reserved,
+                        struct completion *out, struct error *why)
+{
+    completion_init(out);
+    out->sent = out->done = clock_now();
+    return message_check_reserved(request->params, reserved + (request->tool_count == 0), why);
 }
 
 enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct text *body,

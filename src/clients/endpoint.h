@@ -64,6 +64,11 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
                        void *context, struct completion *out, struct http_response *response,
                        struct error *why) MUST_USE;
 
+/* Initializes the completion of a request, and refuses parameters of these names: "tools", the first of them, only for a
+ * request with tools. */
+enum err endpoint_begin(const struct client_request *request, const char *const *reserved,
+                        struct completion *out, struct error *why) MUST_USE;
+
 /* POSTs a request and reads the completion from its response, in this format.  *response gets the body of an error and
  * is released by the caller; it may be NULL. */
 enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct text *body,

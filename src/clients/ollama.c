@@ -61,7 +61,7 @@ static bool is_top_level(const char *key)
     static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
                                        "raw",        "template", "suffix",       "images",
                                        "context",    "tools",    "top_logprobs", "logprobs"};
-    return str_is_listed(key, KEYS, COUNT_OF(KEYS));
+    return STR_FIND(key, KEYS);
 }
 
 /* /api/generate accepts only a system message and a prompt; anything else needs /api/chat. */
@@ -135,10 +135,7 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     static const char *const RESERVED[] = {"tools",  "model",   "prompt", "messages",
                                            "system", "options", NULL};
     struct ollama *ollama = client->state;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (err)
         return err;
     struct text body = {0};

@@ -154,10 +154,7 @@ static enum err openai_ask(struct client *client, const struct client_request *r
 {
     static const char *const RESERVED[] = {"tools", "model", "messages", "prompt", NULL};
     const struct openai *openai = client->state;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (!err && request->tool_count > 0 && openai->is_completions) {
         out->rejects_tools = true;
         err = err_set(why, ERR_UNSUPPORTED, "no tools: endpoint=completions takes none");

@@ -488,7 +488,7 @@ enum err api_sweep(const struct api *api, const struct request *request,
 static char *copy_of(const struct result *result, const char *path)
 {
     const struct result_item *item = result_find(result, path);
-    const char *text = result_is_known(item) ? result_string(result, item) : NULL;
+    const char *text = result_is_known(item) ? result_string(item) : NULL;
     return text ? xstrdup(text) : NULL;
 }
 

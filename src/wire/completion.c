@@ -194,6 +194,12 @@ void completion_init(struct completion *completion)
     };
 }
 
+void completion_set_reason(struct completion *completion, const char *reason)
+{
+    secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
+                    strlen(reason));
+}
+
 void completion_release(struct completion *completion)
 {
     text_release(&completion->content);
