@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "catalog/catalog_file.h"
-#include "catalog/cpu_power.h"
-#include "catalog/device_peak.h"
 #include "catalog/hardware_json.h"
-#include "catalog/model.h"
 #include "core/json_field.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -29,12 +26,11 @@ static void report(const char *path, const char *problem)
 /* Lists, by the folder or the kind of the file. */
 static const struct list {
     const char *path, *kind; /* a part of the path; the value of "kind", NULL: any */
-    catalog_parse *parse;
-    void (*release)(void *parsed);
+    const struct catalog_format *format;
 } LISTS[] = {
-    {NULL, "peak-only", device_peak_parse, device_peak_free},
-    {NULL, "power-only", cpu_power_parse, cpu_power_free},
-    {"/models/", NULL, model_list_parse, model_list_free},
+    {NULL, "peak-only", &CATALOG_PEAK_LIST},
+    {NULL, "power-only", &CATALOG_POWER_LIST},
+    {"/models/", NULL, &CATALOG_MODEL_LIST},
 };
 
 static const struct list *list_of(const char *path, const struct jv *tree)
@@ -60,12 +56,12 @@ static void check_list(const char *path, const struct list *list, const struct t
 {
     struct error why = {0};
     void *parsed = NULL;
-    if (list->parse(path, text_get(bytes), bytes->length, &parsed, &why)) {
+    if (catalog_list_parse(list->format, path, text_get(bytes), bytes->length, &parsed, &why)) {
         fprintf(stderr, "%s\n", why.text);
         faults++;
         return;
     }
-    list->release(parsed);
+    catalog_list_free(list->format, parsed);
 }
 
 static void check_device(const char *path, struct hardware *out)
@@ -86,9 +82,9 @@ static void check_file(const char *path, struct hardware *out)
     struct error why = {0};
     struct text bytes = {0};
     struct jv *tree = NULL;
-    enum err err = file_read(path, FILE_SMALL, &bytes, &why);
+    enum err err = jv_read(path, FILE_SMALL, &tree, &why);
     if (!err)
-        err = jv_parse_file(path, &bytes, &tree, &why);
+        err = file_read(path, FILE_SMALL, &bytes, &why);
     const struct list *list = list_of(path, tree);
     if (err) {
         fprintf(stderr, "%s\n", why.text);
@@ -107,8 +103,8 @@ static bool is_called(const struct hardware *hardware, const char *name)
 {
     if (str_equal_nocase(hardware->id, name))
         return true;
-    for (const char *const *alias = hardware->aliases; alias && *alias; alias++)
-        if (str_equal_nocase(*alias, name))
+    for (size_t i = 0; i < hardware->aliases.count; i++)
+        if (str_equal_nocase(hardware->aliases.items[i], name))
             return true;
     return false;
 }
@@ -117,12 +113,12 @@ static bool is_called(const struct hardware *hardware, const char *name)
 static void check_aliases(char *const *paths, const struct hardware *devices, int count)
 {
     for (int i = 0; i < count; i++)
-        for (const char *const *alias = devices[i].aliases; alias && *alias; alias++)
+        for (size_t k = 0; k < devices[i].aliases.count; k++)
             for (int j = 0; j < count; j++)
-                if (i != j && is_called(&devices[j], *alias)) {
+                if (i != j && is_called(&devices[j], devices[i].aliases.items[k])) {
                     char problem[160];
                     str_format(problem, sizeof problem, "alias '%s' is a name of %s as well",
-                               *alias, devices[j].id);
+                               devices[i].aliases.items[k], devices[j].id);
                     report(paths[i], problem);
                 }
 }

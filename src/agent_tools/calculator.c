@@ -454,16 +454,14 @@ static struct value named(struct parser *parser)
         return named(parser);
     }
     if (!accept_sign(parser, "(")) {
-        static const struct {
+        static const struct constant {
             const char *name;
             double value;
         } CONSTANTS[] = {{"pi", 3.14159265358979323846},
                          {"e", 2.71828182845904523536},
                          {"tau", 6.28318530717958647692}};
-        for (size_t i = 0; i < COUNT_OF(CONSTANTS); i++)
-            if (str_equal(CONSTANTS[i].name, name))
-                return from_double(CONSTANTS[i].value);
-        return fail(parser, "unknown name '%s'", name);
+        const struct constant *found = STR_FIND(name, CONSTANTS);
+        return found ? from_double(found->value) : fail(parser, "unknown name '%s'", name);
     }
     struct value given[ARGUMENTS_MAX] = {{0}};
     size_t count = 0;
@@ -570,11 +568,10 @@ static void add_integer(struct text *out, wide integer)
     text_addf(out, "%s%s", integer < 0 ? "-" : "", at);
 }
 
-static enum err calculate(void *state, const struct tool_spec *spec,
-                          const struct tool_request *call, struct tool_result *out,
+static enum err calculate(const struct tool_request *call, struct tool_result *out,
                           struct error *why)
 {
-    (void)state, (void)spec, (void)why;
+    (void)why;
     struct parser parser = {.at = call->texts[0]};
     struct value value = sum(&parser);
     skip_space(&parser);

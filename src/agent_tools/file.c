@@ -151,11 +151,10 @@ static void read_file(int fd, const char *path, size_t limit, struct tool_result
         refuse(out, path, errno);
 }
 
-static enum err read_call(void *state, const struct tool_spec *spec,
-                          const struct tool_request *call, struct tool_result *out,
+static enum err read_call(const struct tool_request *call, struct tool_result *out,
                           struct error *why)
 {
-    (void)state, (void)spec, (void)why;
+    (void)why;
     struct stat found;
     const char *path = call->texts[0];
     int fd = open_below(call, path, O_RDONLY, false, out);
@@ -188,11 +187,10 @@ const struct tool_driver tool_file_read = {
 
 /* ---- writing ---- */
 
-static enum err write_call(void *state, const struct tool_spec *spec,
-                           const struct tool_request *call, struct tool_result *out,
+static enum err write_call(const struct tool_request *call, struct tool_result *out,
                            struct error *why)
 {
-    (void)state, (void)spec, (void)why;
+    (void)why;
     struct stat found;
     const char *path = call->texts[0], *content = call->texts[1];
     size_t length = strlen(content);

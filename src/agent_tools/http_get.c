@@ -117,14 +117,13 @@ static enum err fetch(const struct http_get *get, const char *url, const struct 
     return err;
 }
 
-static enum err get_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
-                         struct tool_result *out, struct error *why)
+static enum err get_call(const struct tool_request *call, struct tool_result *out,
+                         struct error *why)
 {
-    const struct http_get *get = state;
+    const struct http_get *get = call->state;
     struct url url;
     struct error reason = {0};
     const char *given = call->texts[0];
-    (void)spec;
     if (url_read(given, &url, &reason))
         return tool_fail(out, "%s", reason.text);
     if (!is_allowed(get, &url))

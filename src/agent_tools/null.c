@@ -26,16 +26,12 @@ static const struct param_spec PARAMS[] = {
 static enum err null_open(const struct tool_config *config, void *state, struct error *why)
 {
     struct null *null = state;
-    double ms;
-    enum err err = params_number(config->params, "delay_ms", 0, &ms, why);
-    if (!err)
-        err = params_bool(config->params, "fail", false, &null->fails, why);
-    if (!err && !(ms >= 0 && ms <= DELAY_MAX_MS))
-        err = err_set(why, ERR_USAGE, "delay_ms: expected 0 to %d", DELAY_MAX_MS);
-    if (err)
-        return err;
+    struct params_reader read = {config->params, why, ERR_OK};
+    null->delay = from_seconds(params_number(&read, "delay_ms", 0, 0, DELAY_MAX_MS) * 1e-3);
+    null->fails = params_bool(&read, "fail", false);
+    if (read.err)
+        return read.err;
     const char *output = params_get(config->params, "output");
-    null->delay = from_seconds(ms * 1e-3);
     null->output = output ? xstrdup(output) : NULL;
     return ERR_OK;
 }
@@ -45,13 +41,11 @@ static void null_close(void *state)
     free(((struct null *)state)->output);
 }
 
-static enum err null_call(void *state, const struct tool_spec *spec,
-                          const struct tool_request *call, struct tool_result *out,
+static enum err null_call(const struct tool_request *call, struct tool_result *out,
                           struct error *why)
 {
-    const struct null *null = state;
+    const struct null *null = call->state;
     nanos start = clock_now(), until = start + null->delay;
-    (void)spec;
     for (nanos now = start; now < until; now = clock_now()) {
         if (call->cancel && atomic_load(call->cancel))
             return err_set(why, ERR_INTERRUPTED, "null: the call was canceled");
@@ -83,11 +77,10 @@ const struct tool_driver tool_null = {
     .call = null_call,
 };
 
-static enum err think_call(void *state, const struct tool_spec *spec,
-                           const struct tool_request *call, struct tool_result *out,
+static enum err think_call(const struct tool_request *call, struct tool_result *out,
                            struct error *why)
 {
-    (void)state, (void)spec, (void)call, (void)why;
+    (void)call, (void)why;
     text_add(&out->output, "Noted.");
     return ERR_OK;
 }

@@ -288,11 +288,11 @@ static const struct tool *find_tool(const struct toolset *set, const char *name,
 }
 
 /* Returns false after tool_fail if one is missing. */
-static bool get_text_arguments(const struct tool_spec *spec, const struct jv *arguments,
-                               struct tool_request *call, struct tool_result *out)
+static bool get_text_arguments(struct tool_request *call, struct tool_result *out)
 {
+    const struct tool_spec *spec = call->spec;
     for (size_t i = 0; i < TOOL_TEXTS_MAX && spec->texts[i]; i++) {
-        const struct jv *value = jv_get(arguments, spec->texts[i]);
+        const struct jv *value = jv_get(call->arguments, spec->texts[i]);
         call->texts[i] = jv_text(value);
         if (!call->texts[i]) {
             tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'",
@@ -343,6 +343,8 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
     } else {
         const struct tool_instance *instance = &set->instances[tool->instance];
         struct tool_request call = {
+            .state = instance->state,
+            .spec = &tool->spec,
             .arguments = tree,
             .json = arguments,
             .workspace = &session->workspace,
@@ -350,8 +352,8 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
             .cancel = cancel,
             .output_limit = set->output_limit,
         };
-        if (get_text_arguments(&tool->spec, tree, &call, out) && set_timeout(session, &call, out))
-            err = instance->driver->call(instance->state, &tool->spec, &call, out, why);
+        if (get_text_arguments(&call, out) && set_timeout(session, &call, out))
+            err = instance->driver->call(&call, out, why);
     }
     jv_free(tree);
     if (!err)

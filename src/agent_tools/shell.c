@@ -145,22 +145,16 @@ static enum err open_program(const char *name, const struct tool_config *config,
                              struct error *why)
 {
     struct program *program = state;
-    uint64_t mb, processes;
-    enum err err = params_count(config->params, "memory_mb", MEMORY_MB, &mb, why);
-    if (!err && (mb < 1 || mb > MEMORY_MOST_MB))
-        err = err_set(why, ERR_USAGE, "memory_mb: expected 1 to %d", MEMORY_MOST_MB);
-    if (!err)
-        err = params_count(config->params, "processes", PROCESSES, &processes, why);
-    if (!err && (processes < 1 || processes > PROCESSES_MOST))
-        err = err_set(why, ERR_USAGE, "processes: expected 1 to %d", PROCESSES_MOST);
-    if (err)
-        return err;
+    struct params_reader read = {config->params, why, ERR_OK};
+    program->memory_bytes = (size_t)params_count(&read, "memory_mb", MEMORY_MB, 1, MEMORY_MOST_MB)
+                            << 20;
+    program->processes = (unsigned)params_count(&read, "processes", PROCESSES, 1, PROCESSES_MOST);
+    if (read.err)
+        return read.err;
     program->path = proc_find(name);
     if (!program->path)
         return err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
-    program->memory_bytes = (size_t)mb << 20;
-    program->processes = (unsigned)processes;
-    err = find_readable(program, params_get(config->params, "read"), why);
+    enum err err = find_readable(program, params_get(config->params, "read"), why);
     if (err) {
         text_release(&program->paths);
         free(program->path);
@@ -259,12 +253,10 @@ static enum err shell_open(const struct tool_config *config, void *state, struct
     return open_program("sh", config, state, why);
 }
 
-static enum err shell_call(void *state, const struct tool_spec *spec,
-                           const struct tool_request *call, struct tool_result *out,
+static enum err shell_call(const struct tool_request *call, struct tool_result *out,
                            struct error *why)
 {
-    const struct program *program = state;
-    (void)spec;
+    const struct program *program = call->state;
     const char *const argv[] = {program->path, "-c", call->texts[0], NULL};
     return run_program(program, argv, call, out, why);
 }
@@ -305,12 +297,10 @@ static enum err python_open(const struct tool_config *config, void *state, struc
     return open_program("python3", config, state, why);
 }
 
-static enum err python_call(void *state, const struct tool_spec *spec,
-                            const struct tool_request *call, struct tool_result *out,
+static enum err python_call(const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
-    const struct program *program = state;
-    (void)spec;
+    const struct program *program = call->state;
     /* -I: modules that an earlier call wrote to the workspace cannot shadow Python's own. */
     const char *const argv[] = {program->path, "-I", "-B", "-c", call->texts[0], NULL};
     return run_program(program, argv, call, out, why);

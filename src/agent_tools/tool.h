@@ -42,6 +42,8 @@ struct workspace {
 };
 
 struct tool_request {
+    void *state; /* of the driver */
+    const struct tool_spec *spec;
     const struct jv *arguments;        /* an object */
     const char *json;                  /* the same as text */
     const char *texts[TOOL_TEXTS_MAX]; /* values of the spec's required arguments */
@@ -96,8 +98,7 @@ struct tool_driver {
 
     /* ERR_OK whenever there is a result, also of a failed tool; an error only if the call itself could not be made
      * (canceled).  *out is zeroed with cpu_s unknown. */
-    enum err (*call)(void *state, const struct tool_spec *spec, const struct tool_request *call,
-                     struct tool_result *out, struct error *why);
+    enum err (*call)(const struct tool_request *call, struct tool_result *out, struct error *why);
 };
 
 /* NULL-terminated, in the order of tools.def. */

@@ -239,7 +239,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     questions_release(&questions);
     /* Parts of the run's energy have its relative uncertainty. */
     result_uncertain(result, "joules_per_output_token",
-                     result_number_at(result, NULL, "summary.joules_per_output_token") *
+                     result_number_at(result->items, "summary.joules_per_output_token") *
                          totals_error(&totals) / totals.query.joules);
     result_end(result);
     result_group(result, "data");

@@ -189,12 +189,11 @@ static void put_pairs(struct analysis *analysis, bool by_machine, bool skip_unkn
 static enum err regression_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
-    bool skip_zeroes, by_machine = uses_machine_energy(table);
-    enum err err = require_requests(table, why);
-    if (!err)
-        err = params_bool(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
-    if (err)
-        return err;
+    struct params_reader read = {analysis->params, why, require_requests(table, why)};
+    bool skip_zeroes = params_bool(&read, "skip_zeroes", false);
+    bool by_machine = uses_machine_energy(table);
+    if (read.err)
+        return read.err;
     if (run_completed_count(table) < 2)
         return err_set(why, ERR_NO_DATA, "a fit needs two completed %s; there is one",
                        units_of(table, true));

@@ -37,11 +37,12 @@ const size_t MODEL_FILE_COUNT = COUNT_OF(MODEL_FILES);
 
 /* The build checks every file (data/check_catalog.c), so memory is all that can be missing; a file that an unchecked
  * build has wrong is not usable, and says so. */
-static void *parse_now(struct catalog_file *file, catalog_parse *parse)
+static void *parse_now(struct catalog_file *file, const struct catalog_format *format)
 {
     struct error why = {0};
     void *out = NULL;
-    enum err err = parse(file->id, file->begin, (size_t)(file->end - file->begin), &out, &why);
+    enum err err =
+        format->parse(format, file->id, file->begin, (size_t)(file->end - file->begin), &out, &why);
     if (!err)
         return out;
     memory_failed();
@@ -49,7 +50,7 @@ static void *parse_now(struct catalog_file *file, catalog_parse *parse)
     return NULL;
 }
 
-void *catalog_file_get(struct catalog_file *file, catalog_parse *parse)
+void *catalog_file_get(struct catalog_file *file, const struct catalog_format *format)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     void *parsed = atomic_load_explicit(&file->parsed, memory_order_acquire);
@@ -58,37 +59,36 @@ void *catalog_file_get(struct catalog_file *file, catalog_parse *parse)
     pthread_mutex_lock(&lock);
     parsed = atomic_load_explicit(&file->parsed, memory_order_relaxed);
     if (!parsed) {
-        parsed = parse_now(file, parse);
+        parsed = parse_now(file, format);
         atomic_store_explicit(&file->parsed, parsed, memory_order_release);
     }
     pthread_mutex_unlock(&lock);
     return parsed;
 }
 
-enum err catalog_list_parse(const struct json_field *fields, size_t size,
-                            enum err (*check)(void *list, struct error *why), const char *name,
+enum err catalog_list_parse(const struct catalog_format *format, const char *name,
                             const char *bytes, size_t length, void **out, struct error *why)
 {
     struct error reason = {0};
-    struct jv **list = memory_zeroed(1, size);
+    struct jv **list = memory_zeroed(1, format->size);
     if (!list)
         return err_no_memory(why);
     enum err err = jv_parse(bytes, length, list, &reason);
     if (!err)
-        err = json_fields_read_strict(*list, fields, list, "docs/formats.md", &reason);
-    if (!err && check)
-        err = check(list, &reason);
+        err = json_fields_read_strict(*list, format->fields, list, "docs/formats.md", &reason);
+    if (!err && format->check)
+        err = format->check(list, &reason);
     if (err) {
-        catalog_list_free(fields, list);
+        catalog_list_free(format, list);
         return err_set(why, err, "%s: %s", name, reason.text);
     }
     *out = list;
     return ERR_OK;
 }
 
-void catalog_list_free(const struct json_field *fields, void *list)
+void catalog_list_free(const struct catalog_format *format, void *list)
 {
-    json_fields_release(fields, list);
+    json_fields_release(format->fields, list);
     jv_free(*(struct jv **)list);
     free(list);
 }

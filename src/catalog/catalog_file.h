@@ -31,20 +31,28 @@ struct catalog_file {
 extern struct catalog_file HARDWARE_FILES[], MODEL_FILES[];
 extern const size_t HARDWARE_FILE_COUNT, MODEL_FILE_COUNT;
 
-/* Parses the text of a file; `name` is for messages.  *out is allocated, and never freed. */
-typedef enum err catalog_parse(const char *name, const char *bytes, size_t length, void **out,
-                               struct error *why);
+/* How a file is parsed. */
+struct catalog_format {
+    /* `name` is for messages; *out is allocated, and never freed. */
+    enum err (*parse)(const struct catalog_format *format, const char *name, const char *bytes,
+                      size_t length, void **out, struct error *why);
+    /* For catalog_list_parse: a struct of `size` bytes that is bound to the file by `fields`, and begins with a struct
+     * jv *tree, which has its strings; and the rules for more than one value, or NULL. */
+    const struct json_field *fields;
+    size_t size;
+    enum err (*check)(void *list, struct error *why);
+};
+
+extern const struct catalog_format CATALOG_PEAK_LIST, CATALOG_POWER_LIST, CATALOG_MODEL_LIST;
 
 /* The file, parsed once.  NULL: out of memory; the next call tries again. */
-void *catalog_file_get(struct catalog_file *file, catalog_parse *parse);
+void *catalog_file_get(struct catalog_file *file, const struct catalog_format *format);
 
-/* A catalog_parse for a struct of `size` bytes that is bound to the file by `fields`, and begins with a struct jv *tree,
- * which has its strings.  check, or NULL: the rules for more than one value.  catalog_list_free frees *out. */
-enum err catalog_list_parse(const struct json_field *fields, size_t size,
-                            enum err (*check)(void *list, struct error *why), const char *name,
+/* catalog_list_free frees *out. */
+enum err catalog_list_parse(const struct catalog_format *format, const char *name,
                             const char *bytes, size_t length, void **out, struct error *why)
     MUST_USE;
-void catalog_list_free(const struct json_field *fields, void *list);
+void catalog_list_free(const struct catalog_format *format, void *list);
 
 /* Whether a key occurs in it, which is known without parsing. */
 bool catalog_file_has(const struct catalog_file *file, const char *key);

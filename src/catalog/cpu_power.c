@@ -134,17 +134,8 @@ static const struct json_field LIST_FIELDS[] = {
     {0},
 };
 
-enum err cpu_power_parse(const char *name, const char *bytes, size_t length, void **out,
-                         struct error *why)
-{
-    return catalog_list_parse(LIST_FIELDS, sizeof(struct power_list), NULL, name, bytes, length,
-                              out, why);
-}
-
-void cpu_power_free(void *parsed)
-{
-    catalog_list_free(LIST_FIELDS, parsed);
-}
+const struct catalog_format CATALOG_POWER_LIST = {catalog_list_parse, LIST_FIELDS,
+                                                  sizeof(struct power_list), NULL};
 
 /* The next list with a key, from *index on; NULL: there is no other. */
 static const struct power_list *next_list(size_t *index, const char *key)
@@ -153,7 +144,7 @@ static const struct power_list *next_list(size_t *index, const char *key)
         struct catalog_file *file = &HARDWARE_FILES[(*index)++];
         const struct power_list *list = NULL;
         if (file->kind == CATALOG_POWER && catalog_file_has(file, key))
-            list = catalog_file_get(file, cpu_power_parse);
+            list = catalog_file_get(file, &CATALOG_POWER_LIST);
         if (list)
             return list;
     }
@@ -235,7 +226,7 @@ static double accuracy_of(enum evidence evidence)
 
 static bool part_in_list(const struct brand_match *match, bool by_core, struct cpu_power *out)
 {
-    const struct power_list *list = catalog_file_get(match->file, cpu_power_parse);
+    const struct power_list *list = catalog_file_get(match->file, &CATALOG_POWER_LIST);
     for (size_t i = 0; list && i < list->processor_count; i++)
         for (size_t n = 0; n < list->processors[i].name_count; n++) {
             const struct processor *part = &list->processors[i];
@@ -251,15 +242,13 @@ static bool part_in_list(const struct brand_match *match, bool by_core, struct c
 static bool part_of_device(const struct brand_match *match, bool by_core, struct cpu_power *out)
 {
     const struct hardware *device = hardware_of(match->file);
-    const char *const *brand = device ? device->processor.brands : NULL;
-    while (brand && *brand && !str_equal(*brand, match->name))
-        brand++;
-    if (!brand || !*brand)
+    const char *brand = device ? hardware_listed(&device->processor.brands, match->name) : NULL;
+    if (!brand)
         return false;
     double sharers = by_core ? device->units.value : device->processor.threads;
     *out =
         (struct cpu_power){device->limit_w.value / sharers, accuracy_of(device->limit_w.evidence),
-                           *brand, device->processor.source};
+                           brand, device->processor.source};
     return true;
 }
 

@@ -31,9 +31,4 @@ const char *cpu_core_name(unsigned implementer, unsigned part);
 /* A product identified by the machine's vendor ("Amazon EC2"): "AWS Graviton4"; "" when unknown. */
 const char *cpu_product_name(const char *machine_vendor, unsigned implementer, unsigned part);
 
-/* Parses a list of processors (catalog_parse); cpu_power_free frees *out. */
-enum err cpu_power_parse(const char *name, const char *bytes, size_t length, void **out,
-                         struct error *why) MUST_USE;
-void cpu_power_free(void *parsed);
-
 #endif

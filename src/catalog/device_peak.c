@@ -71,9 +71,8 @@ static bool is_digits(const char *from, const char *to)
 /* One of those words, a memory size ("80gb", "144g") or a device count ("x8"). */
 static bool is_plain(const char *word)
 {
-    for (size_t i = 0; i < COUNT_OF(PLAIN); i++)
-        if (str_equal(word, PLAIN[i]))
-            return true;
+    if (str_is_listed(word, PLAIN, COUNT_OF(PLAIN)))
+        return true;
     const char *end = word + strlen(word);
     if (*word == 'x')
         return is_digits(word + 1, end);
@@ -130,23 +129,14 @@ static const struct json_field LIST_FIELDS[] = {
     {0},
 };
 
-enum err device_peak_parse(const char *name, const char *bytes, size_t length, void **out,
-                           struct error *why)
-{
-    return catalog_list_parse(LIST_FIELDS, sizeof(struct peak_list), NULL, name, bytes, length, out,
-                              why);
-}
-
-void device_peak_free(void *parsed)
-{
-    catalog_list_free(LIST_FIELDS, parsed);
-}
+const struct catalog_format CATALOG_PEAK_LIST = {catalog_list_parse, LIST_FIELDS,
+                                                 sizeof(struct peak_list), NULL};
 
 /* ---- lookups ---- */
 
 static bool peak_in_list(struct catalog_file *file, const char *name, struct device_peak *out)
 {
-    const struct peak_list *list = catalog_file_get(file, device_peak_parse);
+    const struct peak_list *list = catalog_file_get(file, &CATALOG_PEAK_LIST);
     for (size_t i = 0; list && i < list->count; i++)
         for (size_t n = 0; n < list->rows[i].name_count; n++) {
             const struct peak_row *row = &list->rows[i];
@@ -169,10 +159,8 @@ static bool peak_in_list(struct catalog_file *file, const char *name, struct dev
 static bool peak_of_device(struct catalog_file *file, const char *name, struct device_peak *out)
 {
     const struct hardware *device = hardware_of(file);
-    const char *const *match = device ? device->matches : NULL;
-    while (match && *match && !str_equal(*match, name))
-        match++;
-    if (!match || !*match)
+    const char *match = device ? hardware_listed(&device->matches, name) : NULL;
+    if (!match)
         return false;
     bool has_bf16 = is_known(device->matrix_flops[PRECISION_BF16].value);
     enum precision precision = has_bf16 ? PRECISION_BF16 : PRECISION_FP16;
@@ -181,7 +169,7 @@ static bool peak_of_device(struct catalog_file *file, const char *name, struct d
         .tflops = peak->value / UNIT_tflops,
         .gb_per_s = hardware_main_memory(device)->bytes_per_s.value / UNIT_gb_per_s,
         .precision = precision_name(precision),
-        .name = *match,
+        .name = match,
         .hardware = device->id,
         .source = peak->source,
     };

@@ -32,9 +32,4 @@ bool device_peak_find(const char *gpu_name, struct device_peak *out);
 /* The device of the catalog by the name that a driver reports ("NVIDIA H200"); false when none fits. */
 bool hardware_find_device(const char *driver_name, struct hardware *out);
 
-/* Parses a list of peaks (catalog_parse); device_peak_free frees *out. */
-enum err device_peak_parse(const char *name, const char *bytes, size_t length, void **out,
-                           struct error *why) MUST_USE;
-void device_peak_free(void *parsed);
-
 #endif

@@ -26,6 +26,14 @@ const char *hardware_class_name(enum hardware_class class)
     return NAMES[class];
 }
 
+const char *hardware_listed(const struct hardware_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (str_equal(names->items[i], name))
+            return names->items[i];
+    return NULL;
+}
+
 const struct hardware_memory *hardware_main_memory(const struct hardware *hardware)
 {
     return &hardware->memories[hardware->memory_count - 1];
@@ -216,8 +224,8 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
 const struct hardware_timings *hardware_timings(const struct hardware *hardware,
                                                 const char *runtime)
 {
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        if (hardware->timings[i].count && str_equal(hardware->timings[i].runtime, runtime))
+    for (size_t i = 0; i < hardware->timing_count; i++)
+        if (str_equal(hardware->timings[i].runtime, runtime))
             return &hardware->timings[i];
     return NULL;
 }

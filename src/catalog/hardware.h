@@ -62,9 +62,17 @@ struct hardware_point {
     const char *source;
 };
 
+/* Names of a device, given in its file. */
+struct hardware_names {
+    char **items;
+    size_t count;
+};
+/* The item that equals a name; NULL: none. */
+const char *hardware_listed(const struct hardware_names *names, const char *name);
+
 /* Identification of a processor by the kernel, for the power model of a host without a meter. */
 struct hardware_processor {
-    const char *const *brands; /* words of its brand string; ends in NULL; NULL: not given */
+    struct hardware_names brands; /* words of its brand string; none: not given */
     unsigned threads;
     const char *source; /* source of the power limit, in a word: "AMD TDP" */
 };
@@ -120,7 +128,7 @@ struct hardware_timing {
 };
 enum { TIMINGS_RUNTIMES = 2 };
 struct hardware_timings {
-    const char *runtime, *source; /* NULL: there are none */
+    const char *runtime, *source;
     unsigned threads;
     const struct hardware_timing *items;
     size_t count;
@@ -159,13 +167,14 @@ struct hardware {
 
     const struct hardware_point *points; /* the first is the default; none: the device as it is */
     size_t point_count;
-    const char *const *aliases; /* other ids, and names as drivers report them; ends in NULL */
-    const char *const *matches; /* names for device_peak_find; ends in NULL */
+    struct hardware_names aliases; /* other ids, and names as drivers report them */
+    struct hardware_names matches; /* names for device_peak_find */
     struct hardware_processor processor;
-    struct hardware_timings timings[TIMINGS_RUNTIMES]; /* those with items first */
-    bool is_calibrated;                                /* by `ipw estimate calibrate` */
-    char doubt[160]; /* contradiction found in a user's file; "": none */
-    void *storage;   /* memory that the pointers above point into; NULL: the catalog's */
+    struct hardware_timings timings[TIMINGS_RUNTIMES];
+    size_t timing_count; /* of timings */
+    bool is_calibrated;  /* by `ipw estimate calibrate` */
+    char doubt[160];     /* contradiction found in a user's file; "": none */
+    void *storage;       /* memory that the pointers above point into; NULL: the catalog's */
 };
 
 void hardware_release(struct hardware *hardware);

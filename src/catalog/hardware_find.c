@@ -17,9 +17,10 @@ struct device {
     struct hardware entry;
 };
 
-static enum err parse_device(const char *name, const char *bytes, size_t length, void **out,
-                             struct error *why)
+static enum err parse_device(const struct catalog_format *format, const char *name,
+                             const char *bytes, size_t length, void **out, struct error *why)
 {
+    (void)format;
     struct device *device = memory_zeroed(1, sizeof *device);
     if (!device)
         return err_no_memory(why);
@@ -36,7 +37,8 @@ static enum err parse_device(const char *name, const char *bytes, size_t length,
 
 const struct hardware *hardware_of(struct catalog_file *file)
 {
-    const struct device *device = catalog_file_get(file, parse_device);
+    static const struct catalog_format FORMAT = {.parse = parse_device};
+    const struct device *device = catalog_file_get(file, &FORMAT);
     return device ? &device->entry : NULL;
 }
 

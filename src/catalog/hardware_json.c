@@ -33,12 +33,12 @@ struct storage {
     struct hardware parsed;
 };
 
-enum quantity { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE };
+enum { RATE, BANDWIDTH, CAPACITY, ENERGY, POWER, TIME, COUNT, SHARE }; /* quantities */
 
 #define UNIT(name) {#name, UNIT_##name}
 
-static const struct {
-    struct {
+static const struct quantity {
+    struct unit {
         const char *name;
         double factor; /* to SI units */
     } units[UNITS_MAX];
@@ -62,6 +62,8 @@ static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus =
     BIND_TEXT(of, member_, path_, .flags = (flags_), .least = 1, .most = LINE_MAX_BYTES)
 #define BIND_NAME(of, member_, path_)                                                              \
     BIND_CHARS(of, member_, path_, .flags = FIELD_REQUIRED, .least = 1, .most = LINE_MAX_BYTES)
+#define BIND_NAMES(of, member_, ...)                                                               \
+    BIND_STRINGS(of, member_.items, member_.count, __VA_ARGS__, .most = NAMES_MAX)
 #define BIND_WORD(of, member_, name_, values_, path_)                                              \
     BIND_ENUM(of, member_, name_, 0, values_, path_, .flags = FIELD_REQUIRED, .least = 1,          \
               .most = LINE_MAX_BYTES)
@@ -70,13 +72,18 @@ static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus =
 
 /* {"value", "unit", "evidence", "plus_minus", "source"}. */
 struct figure {
-    double value, plus_minus; /* when read, in the unit of the file */
-    double factor;            /* of that unit */
-    const char *unit;
-    enum evidence evidence;
-    const char *source;
-    enum quantity quantity;
+    struct hardware_figure own; /* while it is read, in the unit of the file */
+    double factor;              /* of that unit */
+    const struct quantity *quantity;
 };
+
+static const struct unit *find_unit(const struct quantity *quantity, const char *name)
+{
+    for (size_t i = 0; i < UNITS_MAX && quantity->units[i].name; i++)
+        if (str_equal(quantity->units[i].name, name))
+            return &quantity->units[i];
+    return NULL;
+}
 
 static void write_value(struct json *json, const char *key, const struct json_field *field,
                         const void *object)
@@ -112,7 +119,7 @@ static void write_unit(struct json *json, const char *key, const struct json_fie
                        const void *object)
 {
     (void)field;
-    json_string(json, key, ((const struct figure *)object)->unit);
+    json_string(json, key, ((const struct figure *)object)->own.unit);
 }
 
 static enum err read_unit(const struct json_place *at, const struct json_field *field,
@@ -120,16 +127,16 @@ static enum err read_unit(const struct json_place *at, const struct json_field *
 {
     struct figure *figure = object;
     const char *names[UNITS_MAX], *word = text_or_empty(jv_text(value));
+    const struct unit *unit = find_unit(figure->quantity, word);
     struct error reason = {0};
     size_t count = 0;
-    for (; count < UNITS_MAX && QUANTITIES[figure->quantity].units[count].name; count++) {
-        names[count] = QUANTITIES[figure->quantity].units[count].name;
-        if (str_equal(names[count], word)) {
-            figure->unit = names[count];
-            figure->factor = QUANTITIES[figure->quantity].units[count].factor;
-            return ERR_OK;
-        }
+    if (unit) {
+        figure->own.unit = unit->name;
+        figure->factor = unit->factor;
+        return ERR_OK;
     }
+    for (; count < UNITS_MAX && figure->quantity->units[count].name; count++)
+        names[count] = figure->quantity->units[count].name;
     if (!count)
         return json_refuse(at, field->path, "this figure has no unit");
     if (!word[0] || !str_is_plain(word))
@@ -141,36 +148,37 @@ static enum err read_unit(const struct json_place *at, const struct json_field *
 static bool has_unit(const struct json_field *field, const void *object)
 {
     (void)field;
-    return ((const struct figure *)object)->unit;
+    return ((const struct figure *)object)->own.unit;
 }
 
 static const struct json_custom UNIT_NAME = {
     .write = write_unit, .read = read_unit, .is_known = has_unit};
 
 static const struct json_field FIGURE_FIELDS[] = {
-    BIND_CUSTOM(figure, value, VALUE, "value", .what = "a finite number"),
-    BIND_CUSTOM(figure, unit, UNIT_NAME, "unit", .flags = FIELD_OMIT),
-    BIND_WORD(figure, evidence, evidence_at, EVIDENCE_COUNT, "evidence"),
-    BIND_CUSTOM(figure, plus_minus, VALUE, "plus_minus", .flags = FIELD_OMIT,
+    BIND_CUSTOM(figure, own.value, VALUE, "value", .what = "a finite number"),
+    BIND_CUSTOM(figure, own.unit, UNIT_NAME, "unit", .flags = FIELD_OMIT),
+    BIND_WORD(figure, own.evidence, evidence_at, EVIDENCE_COUNT, "evidence"),
+    BIND_CUSTOM(figure, own.plus_minus, VALUE, "plus_minus", .flags = FIELD_OMIT,
                 .what = "a number, 0 or more", .variant = true),
-    BIND_LINE(figure, source, "source", FIELD_REQUIRED),
+    BIND_LINE(figure, own.source, "source", FIELD_REQUIRED),
     {0},
 };
 
 /* The rules of its quantity. */
 static enum err check_figure(const struct json_place *at, const struct figure *figure)
 {
-    double value = figure->value, max = QUANTITIES[figure->quantity].max;
-    if (QUANTITIES[figure->quantity].units[0].name && !figure->unit)
+    const struct quantity *quantity = figure->quantity;
+    double value = figure->own.value, max = quantity->max;
+    if (quantity->units[0].name && !figure->own.unit)
         return json_refuse(at, "unit", "is missing");
     if (!is_known(value))
         return json_refuse(at, "value", "is missing: omit an unknown figure");
-    if (value < 0 || (value == 0 && !QUANTITIES[figure->quantity].may_be_zero))
+    if (value < 0 || (value == 0 && !quantity->may_be_zero))
         return json_refuse(at, "value", "must be above 0, not %g", value);
     if (value * figure->factor > max)
         return json_refuse(at, "value", "%g is above %g: a wrong unit?", value,
                            max / figure->factor);
-    if (figure->quantity == COUNT && value < 1)
+    if (quantity == &QUANTITIES[COUNT] && value < 1)
         return json_refuse(at, "value", "must be 1 or more, not %g", value);
     return ERR_OK;
 }
@@ -180,36 +188,27 @@ static enum err read_figure(const struct json_place *at, const struct json_field
 {
     struct json_place place = json_place_in(at, field->path);
     struct hardware_figure *out = (void *)((char *)object + field->offset);
-    struct figure figure = {.quantity = (enum quantity)field->variant, .factor = 1};
+    struct figure figure = {.quantity = &QUANTITIES[field->variant], .factor = 1};
     json_fields_clear(FIGURE_FIELDS, &figure);
     enum err err = json_fields_read_at(&place, value, FIGURE_FIELDS, &figure);
     if (!err)
         err = check_figure(&place, &figure);
-    *out = (struct hardware_figure){.value = figure.value * figure.factor,
-                                    .evidence = figure.evidence,
-                                    .plus_minus = figure.plus_minus * figure.factor,
-                                    .source = figure.source,
-                                    .unit = figure.unit};
+    *out = figure.own;
+    out->value *= figure.factor;
+    out->plus_minus *= figure.factor;
     return err;
 }
 
 static void write_figure(struct json *json, const char *key, const struct json_field *field,
                          const void *object)
 {
-    const struct hardware_figure *from = json_field_member(field, object);
-    size_t unit = 0;
-    for (size_t i = 0; from->unit && i < UNITS_MAX && QUANTITIES[field->variant].units[i].name; i++)
-        if (str_equal(QUANTITIES[field->variant].units[i].name, from->unit))
-            unit = i;
-    const char *name = QUANTITIES[field->variant].units[unit].name;
-    const struct figure figure = {
-        .value = from->value,
-        .plus_minus = from->plus_minus,
-        .factor = name ? QUANTITIES[field->variant].units[unit].factor : 1,
-        .unit = name,
-        .evidence = from->evidence,
-        .source = from->source,
-    };
+    const struct quantity *quantity = &QUANTITIES[field->variant];
+    struct figure figure = {.own =
+                                *(const struct hardware_figure *)json_field_member(field, object)};
+    const struct unit *unit = figure.own.unit ? find_unit(quantity, figure.own.unit) : NULL;
+    unit = unit ? unit : quantity->units;
+    figure.own.unit = unit->name;
+    figure.factor = unit->name ? unit->factor : 1;
     json_fields_write_object(json, key, FIGURE_FIELDS, &figure);
 }
 
@@ -230,79 +229,17 @@ static const struct json_custom FIGURE = {
 #define BIND_FIGURE(of, member_, quantity_, path_)                                                 \
     BIND_CUSTOM(of, member_, FIGURE, path_, .variant = (quantity_), .flags = FIELD_OMIT)
 
-/* ---- lists of names, which end in NULL ---- */
-
-static const char *const NO_NAMES[] = {NULL};
-
-static const char ***names_of(const struct json_field *field, void *object)
-{
-    return (const char ***)(void *)((char *)object + field->offset);
-}
-
-static void write_names(struct json *json, const char *key, const struct json_field *field,
-                        const void *object)
-{
-    const char *const *names = *(const char *const *const *)json_field_member(field, object);
-    json_array(json, key);
-    for (; *names; names++)
-        json_string(json, NULL, *names);
-    json_array_end(json);
-}
-
-static enum err read_names(const struct json_place *at, const struct json_field *field,
-                           const struct jv *list, void *object)
-{
-    size_t count = 0;
-    if (!jv_is_array(list) || jv_count(list) > NAMES_MAX)
-        return json_refuse(at, field->path, "must be an array of at most %d names", NAMES_MAX);
-    const char **names = memory_zeroed(jv_count(list) + 1, sizeof *names);
-    *names_of(field, object) = names;
-    if (!names)
-        return err_no_memory(json_place_why(at));
-    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
-        const char *name = jv_text(item);
-        if (!name || !name[0] || !str_is_plain(name) || strpbrk(name, "\"\\]"))
-            return json_refuse(at, field->path, "must be names, without \", \\ and ]");
-        names[count++] = name;
-    }
-    if (!count && (field->flags & FIELD_REQUIRED))
-        return json_refuse(at, field->path, "is missing");
-    return ERR_OK;
-}
-
-static bool has_names(const struct json_field *field, const void *object)
-{
-    const char *const *names = *(const char *const *const *)json_field_member(field, object);
-    return names && *names;
-}
-
-static void clear_names(const struct json_field *field, void *object)
-{
-    *names_of(field, object) = NULL;
-}
-
-static void release_names(const struct json_field *field, void *object)
-{
-    free(*names_of(field, object));
-}
-
-static const struct json_custom NAMES = {.write = write_names,
-                                         .read = read_names,
-                                         .is_known = has_names,
-                                         .clear = clear_names,
-                                         .release = release_names};
-
 /* ---- parts of a device ---- */
 
 static bool has_brands(const struct json_field *field, const void *object)
 {
-    return ((const struct hardware_processor *)json_field_member(field, object))->brands;
+    return ((const struct hardware_processor *)json_field_member(field, object))->brands.count > 0;
 }
 
 static const struct json_custom IF_BRANDED = {.is_known = has_brands};
 
 static const struct json_field PROCESSOR_FIELDS[] = {
-    BIND_CUSTOM(hardware_processor, brands, NAMES, "match", .flags = FIELD_REQUIRED),
+    BIND_NAMES(hardware_processor, brands, "match", .flags = FIELD_REQUIRED, .least = 1),
     BIND_UNSIGNED(hardware_processor, threads, "threads", .flags = FIELD_REQUIRED, .min = 1,
                   .max = THREADS_MAX),
     BIND_LINE(hardware_processor, source, "source", FIELD_REQUIRED),
@@ -546,81 +483,6 @@ static const struct json_field TABLE_FIELDS[] = {
     {0},
 };
 
-static enum err read_table(const struct json_place *at, const struct jv *value,
-                           struct hardware_timings *out)
-{
-    enum err err = json_fields_read_at(at, value, TABLE_FIELDS, out);
-    for (size_t i = 0; !err && i < out->count; i++) {
-        char key[40];
-        chars_format(key, "operations.%zu.format", i);
-        if (out->items[i].op == TIMING_PRODUCT && !out->items[i].format)
-            err = json_refuse(at, key, "is missing");
-    }
-    return err;
-}
-
-/* One table, or a list of them. */
-static enum err read_timings(const struct json_place *at, const struct json_field *field,
-                             const struct jv *value, void *object)
-{
-    struct hardware_timings *timings = ((struct hardware *)object)->timings;
-    struct json_place place = json_place_in(at, field->path);
-    size_t count = 0;
-    enum err err = ERR_OK;
-    if (!jv_is_array(value))
-        return read_table(&place, value, &timings[0]);
-    if (jv_count(value) > TIMINGS_RUNTIMES)
-        return json_refuse(at, field->path, "must be an array of 0 to %d", TIMINGS_RUNTIMES);
-    for (const struct jv *one = jv_first(value); one && !err; one = jv_next(one), count++) {
-        struct json_place table = place;
-        table.outer = &place;
-        table.key = NULL;
-        table.index = count;
-        err = read_table(&table, one, &timings[count]);
-    }
-    return err;
-}
-
-static bool has_timings(const struct json_field *field, const void *object)
-{
-    (void)field;
-    return ((const struct hardware *)object)->timings[0].count;
-}
-
-static void write_timings(struct json *json, const char *key, const struct json_field *field,
-                          const void *object)
-{
-    const struct hardware_timings *tables = json_field_member(field, object);
-    if (!tables[1].count) {
-        json_fields_write_object(json, key, TABLE_FIELDS, &tables[0]);
-        return;
-    }
-    json_array(json, key);
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        json_fields_write_object(json, NULL, TABLE_FIELDS, &tables[i]);
-    json_array_end(json);
-}
-
-static void clear_timings(const struct json_field *field, void *object)
-{
-    (void)field;
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        json_fields_clear(TABLE_FIELDS, &((struct hardware *)object)->timings[i]);
-}
-
-static void release_timings(const struct json_field *field, void *object)
-{
-    (void)field;
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        json_fields_release(TABLE_FIELDS, &((struct hardware *)object)->timings[i]);
-}
-
-static const struct json_custom TIMINGS = {.write = write_timings,
-                                           .read = read_timings,
-                                           .is_known = has_timings,
-                                           .clear = clear_timings,
-                                           .release = release_timings};
-
 /* ---- a device ---- */
 
 static const char *class_at(int value)
@@ -651,8 +513,8 @@ static const struct json_field HARDWARE_FIELDS[] = {
     BIND_WORD(hardware, class, class_at, HARDWARE_CLASS_COUNT, "class"),
     BIND_INT(hardware, year, "year", .flags = FIELD_OMIT, .min = 1990, .max = 2100, .what = "year"),
     BIND_LINE(hardware, note, "note", FIELD_OMIT),
-    BIND_CUSTOM(hardware, aliases, NAMES, "aliases", .flags = FIELD_OMIT),
-    BIND_CUSTOM(hardware, matches, NAMES, "match", .flags = FIELD_OMIT),
+    BIND_NAMES(hardware, aliases, "aliases", .flags = FIELD_OMIT),
+    BIND_NAMES(hardware, matches, "match", .flags = FIELD_OMIT),
     BIND_OBJECT(hardware, processor, PROCESSOR_FIELDS, "processor", .flags = FIELD_OMIT,
                 .custom = &IF_BRANDED),
     BIND_CUSTOM(hardware, matrix_flops, UNITS, "matrix", .flags = FIELD_OMIT,
@@ -676,7 +538,8 @@ static const struct json_field HARDWARE_FIELDS[] = {
     BIND_CUSTOM(hardware, kernel_classes, KERNELS, "kernel_classes", .flags = FIELD_OMIT),
     BIND_LIST(hardware, points, point_count, POINT_FIELDS, "points", .flags = FIELD_OMIT,
               .least = 1, .most = POINTS_MAX),
-    BIND_CUSTOM(hardware, timings, TIMINGS, "timings", .flags = FIELD_OMIT),
+    BIND_ARRAY(hardware, timings, timing_count, TABLE_FIELDS, "timings",
+               .flags = FIELD_OMIT | FIELD_SINGLE),
     BIND_FLAG(hardware, is_calibrated, "calibrated", .flags = FIELD_OMIT),
     BIND_CUSTOM(hardware, doubt, REFUSED, "kind", .flags = FIELD_OMIT),
     {0},
@@ -703,6 +566,23 @@ static enum err check_points(const struct hardware *hardware, struct error *why)
     return ERR_OK;
 }
 
+/* Those that catalog/catalog_file.c finds without parsing the file. */
+static enum err check_names(const char *path, const struct hardware_names *names, struct error *why)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (!names->items[i][0] || strpbrk(names->items[i], "\"\\]"))
+            return err_set(why, ERR_BAD_VALUE, "%s: must be names, without \", \\ and ]", path);
+    return ERR_OK;
+}
+
+static enum err check_timings(const struct hardware_timings *timings, struct error *why)
+{
+    for (size_t i = 0; i < timings->count; i++)
+        if (timings->items[i].op == TIMING_PRODUCT && !timings->items[i].format)
+            return err_set(why, ERR_BAD_VALUE, "timings.operations.%zu.format: is missing", i);
+    return ERR_OK;
+}
+
 /* The rules for more than one value. */
 static enum err check_parts(const struct hardware *hardware, struct error *why)
 {
@@ -714,7 +594,14 @@ static enum err check_parts(const struct hardware *hardware, struct error *why)
     if (hardware->kernel_classes && !is_known(hardware->kernels.value))
         return err_set(why, ERR_BAD_VALUE,
                        "kernels: is missing: the operators that kernel_classes were fitted to");
-    return check_points(hardware, why);
+    enum err err = check_names("aliases", &hardware->aliases, why);
+    if (!err)
+        err = check_names("match", &hardware->matches, why);
+    if (!err)
+        err = check_names("processor.match", &hardware->processor.brands, why);
+    for (size_t i = 0; !err && i < hardware->timing_count; i++)
+        err = check_timings(&hardware->timings[i], why);
+    return err ? err : check_points(hardware, why);
 }
 
 /* Takes ownership of the tree. */
@@ -737,8 +624,6 @@ static enum err from_tree(const char *name, struct jv *tree, struct hardware *ou
         hardware_release(out);
         return err_set(why, err, "%s: %s", name, reason.text);
     }
-    out->aliases = out->aliases ? out->aliases : NO_NAMES;
-    out->matches = out->matches ? out->matches : NO_NAMES;
     return ERR_OK;
 }
 

@@ -91,17 +91,8 @@ static enum err check_rows(void *parsed, struct error *why)
     return ERR_OK;
 }
 
-enum err model_list_parse(const char *name, const char *bytes, size_t length, void **out,
-                          struct error *why)
-{
-    return catalog_list_parse(LIST_FIELDS, sizeof(struct model_list), check_rows, name, bytes,
-                              length, out, why);
-}
-
-void model_list_free(void *parsed)
-{
-    catalog_list_free(LIST_FIELDS, parsed);
-}
+const struct catalog_format CATALOG_MODEL_LIST = {catalog_list_parse, LIST_FIELDS,
+                                                  sizeof(struct model_list), check_rows};
 
 /* ---- all models ---- */
 
@@ -126,7 +117,7 @@ static void load_all(void)
 {
     size_t count = 0;
     for (size_t i = 0; i < MODEL_FILE_COUNT; i++) {
-        const struct model_list *list = catalog_file_get(&MODEL_FILES[i], model_list_parse);
+        const struct model_list *list = catalog_file_get(&MODEL_FILES[i], &CATALOG_MODEL_LIST);
         if (!list)
             continue;
         models.cards = xreallocarray(models.cards, count + list->count, sizeof *models.cards);

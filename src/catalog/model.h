@@ -57,11 +57,6 @@ struct model_card {
     struct model_size size;   /* UNKNOWN where it is not needed */
     const char *architecture; /* NULL: cannot be built */
 };
-/* Parses a file of data/models (catalog_parse); model_list_free frees *out. */
-enum err model_list_parse(const char *name, const char *bytes, size_t length, void **out,
-                          struct error *why) MUST_USE;
-void model_list_free(void *parsed);
-
 size_t model_card_count(void);
 const struct model_card *model_card_at(size_t index);
 

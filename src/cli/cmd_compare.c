@@ -69,7 +69,7 @@ static int check_bounds(const struct compare_report *report, const struct result
     int code = EXIT_DONE;
     const struct result_item *checks = result_find(result, "checks");
     size_t number = 0;
-    RESULT_EACH (item, result, checks) {
+    RESULT_EACH (item, checks) {
         const struct compare_check *check = &report->checks[number % report->check_count];
         const struct comparison *comparison =
             &report->set->comparisons[number / report->check_count];

@@ -220,8 +220,7 @@ static enum err take_id(void *context, const struct db_run *run)
     struct run_ids *ids = context;
     if (run->sweep && !ids->with_attempts)
         return ERR_OK;
-    XGROW(ids->items, ids->count, ids->capacity);
-    struct run_id *item = &ids->items[ids->count++];
+    struct run_id *item = XADD(ids->items, ids->count, ids->capacity);
     chars_copy(item->id, run->id);
     chars_copy(item->name, run->name);
     item->began_at = run->began_at;

@@ -270,7 +270,8 @@ static int report_calibration(const struct calibrate_command *command,
                    .data = text_get(&work->data),
                    .given_source =
                        command->given_source ? command->given_source : "given by the user",
-                   .timings = tables},
+                   .timings = tables,
+                   .timing_count = table_count},
         .file = command->output,
         .no_energy = work->no_energy,
     };
@@ -449,7 +450,7 @@ static int report_validation(const struct validate_command *command,
     validation_to_result(&outcome, &result);
     int code = deliver_printed(command->output, &result,
                                format_chosen(&command->format, command->output), &VALIDATE_VIEWS);
-    if (!code && is_known(outcome.max) && !result_flag_at(&result, NULL, "pass"))
+    if (!code && is_known(outcome.max) && !result_flag_at(result.items, "pass"))
         code = EXIT_FAILED;
     result_release(&result);
     return code;

@@ -158,21 +158,22 @@ static void begin(void *context, const struct govern_result *result)
 static void show_result(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *joules = result_find(result, "energy.joules");
-    double default_w = result_number_at(result, NULL, "mean_power_w.default");
-    double governed_w = result_number_at(result, NULL, "mean_power_w.governed");
+    double default_w = result_number_at(result->items, "mean_power_w.default");
+    double governed_w = result_number_at(result->items, "mean_power_w.governed");
     char a[FORMAT_MAX], b[FORMAT_MAX];
     (void)color;
     text_addf(out, "%s: %.0f readings, %.0f changes, %.0f violations\n",
-              format_duration(a, result_number_at(result, NULL, "seconds")),
-              result_number_at(result, NULL, "readings"), result_number_at(result, NULL, "changes"),
-              result_number_at(result, NULL, "violations"));
+              format_duration(a, result_number_at(result->items, "seconds")),
+              result_number_at(result->items, "readings"),
+              result_number_at(result->items, "changes"),
+              result_number_at(result->items, "violations"));
     if (result_is_known(joules))
         text_addf(out, "energy %s\n", format_with_error(a, joules->number, joules->error, "J"));
     if (is_known(default_w) && is_known(governed_w))
         text_addf(out, "mean power %s at the default, %s below it\n", format_si(a, default_w, "W"),
                   format_si(b, governed_w, "W"));
-    if (result_flag_at(result, NULL, "view.was_set"))
-        text_addf(out, "%s restored\n", result_text_at(result, NULL, "device"));
+    if (result_flag_at(result->items, "view.was_set"))
+        text_addf(out, "%s restored\n", result_text_at(result->items, "device"));
 }
 
 static const struct print_views VIEWS = {.text = show_result, .has_blank_line = true};

@@ -190,7 +190,7 @@ static int list_kinds(struct result *result, const char *wanted)
         }
     if (is_all) /* libraries that disable whole commands, such as report */
         doctor_note_parts(gnuplot_available, result);
-    if (result_length(result, result->items) == 1 && !str_equal(wanted, "hardware"))
+    if (result_length(result->items) == 1 && !str_equal(wanted, "hardware"))
         result_table(result, wanted, NULL);
     return found
                ? deliver_listing(result, is_verbose ? &LISTING_VERBOSE_VIEWS : &LISTING_VIEWS, NULL)

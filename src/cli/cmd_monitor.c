@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "cli/common.h"
+#include "cli/option_groups.h"
 #include "core/text.h"
 #include "monitor/monitor.h"
 
@@ -15,16 +16,15 @@ enum { DEFAULT_PORT = 9860, GRPC_PORT = 50053, DEFAULT_PROCESSES = 50, PROCESSES
 
 static struct monitor_command {
     struct monitor_options monitor;
-    struct option_list hosts;
-    struct listen_at at, grpc_at;
-    const char *listen, *grpc, *processes, *token_file;
+    struct listen_options http;
+    struct listen_at grpc_at;
+    const char *grpc, *processes;
     double interval_s, otlp_interval_s, telemetry_fd;
-    struct text token;
     bool quiet;
 } command = {.interval_s = 1, .otlp_interval_s = 10, .telemetry_fd = -1};
 
 static const struct option_row ROWS[] = {
-    TEXT_ROW("listen", command.listen, "ADDRESS:PORT",
+    TEXT_ROW("listen", command.http.listen, "ADDRESS:PORT",
              "address to listen on (default: 127.0.0.1:9860; port 0: any; or none)", .letter = 'l'),
     TEXT_ROW("grpc", command.grpc, "ADDRESS:PORT",
              "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053", .letter = 'g'),
@@ -41,10 +41,10 @@ static const struct option_row ROWS[] = {
              "GPUs by index or UUID (default: all visible)"),
     JOINED_ROW("sensors", command.monitor.drivers, "LIST",
                "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"),
-    TEXT_ROW("token-file", command.token_file, "FILE",
+    TEXT_ROW("token-file", command.http.token_file, "FILE",
              "file with the token that scrapes must send"),
     FLAG_ROW("no-token", command.monitor.is_open, "allow access without a token"),
-    ALLOW_HOST_OPTION_ROW(command.hosts),
+    ALLOW_HOST_OPTION_ROW(command.http.hosts),
     NUMBER_ROW("telemetry-fd", command.telemetry_fd, "FD",
                "write readings to this file descriptor; used by energy-monitor", .min = 0,
                .max = 65535),
@@ -67,22 +67,11 @@ static int read_processes(void)
     return 0;
 }
 
-static int complete_token(void)
-{
-    if (!command.token_file)
-        return 0;
-    if (command.monitor.is_open)
-        return print_error(EXIT_USAGE, "--token-file and --no-token are mutually exclusive");
-    int code = read_token(command.token_file, &command.token);
-    command.monitor.token = text_get(&command.token);
-    return code;
-}
-
 static void listening(unsigned port)
 {
-    command.at.port = port;
+    command.http.at.port = port;
     if (!command.quiet)
-        notify("ipw monitor: listening on %s/metrics\n", listen_url(&command.at).text);
+        notify("ipw monitor: listening on %s/metrics\n", listen_url(&command.http.at).text);
 }
 
 static int monitor_main(const char **words, size_t count)
@@ -90,30 +79,30 @@ static int monitor_main(const char **words, size_t count)
     struct error why = {0};
     int signal = 0, code;
     (void)words, (void)count;
-    if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
+    if (command.http.token_file && command.monitor.is_open)
+        return print_error(EXIT_USAGE, "--token-file and --no-token are mutually exclusive");
+    if ((code = read_access(&command.http, DEFAULT_PORT, &command.monitor.access)) ||
         (code = read_listen(command.grpc, GRPC_PORT, &command.grpc_at)) ||
-        (code = read_processes()) || (code = complete_token()))
+        (code = read_processes()))
         return code;
     if (command.telemetry_fd >= 0 && fcntl((int)command.telemetry_fd, F_GETFD) < 0)
         return print_error(EXIT_USAGE, "--telemetry-fd %.0f is not an open descriptor",
                            command.telemetry_fd);
-    bool is_silent = command.listen && str_equal(command.listen, "none");
+    bool is_silent = command.http.listen && str_equal(command.http.listen, "none");
     if (is_silent && !command.grpc && !command.monitor.otlp_url && command.telemetry_fd < 0)
         return print_error(EXIT_USAGE, "--listen none needs --grpc or --otlp");
     command.monitor.otlp_interval = from_seconds(command.otlp_interval_s);
-    command.monitor.address = is_silent ? NULL : command.at.address;
+    if (is_silent)
+        command.monitor.access.address = NULL;
     if (command.grpc) {
         command.monitor.grpc_address = command.grpc_at.address;
         command.monitor.grpc_port = command.grpc_at.port;
     }
     command.monitor.telemetry_fd = (int)command.telemetry_fd;
-    command.monitor.port = command.at.port;
-    command.monitor.allowed_hosts = command.hosts.items;
-    command.monitor.allowed_count = command.hosts.count;
     command.monitor.interval = from_seconds(command.interval_s);
     command.monitor.listening = listening;
     enum err err = monitor_run(&command.monitor, &signal, &why);
-    text_release(&command.token);
+    text_release(&command.http.token);
     if (err)
         return print_err(err, &why);
     return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;

@@ -73,11 +73,11 @@ static void set_goal(struct optimize_state *o)
     const struct optimize_command *c = o->command;
     o->goal = optimize_goal_edp();
     o->goal.time_exponent = known_or(c->exponent, objective_exponent(c->objective));
-    for (size_t i = 0; c->preset && i < COUNT_OF(PRESETS); i++)
-        if (str_equal(PRESETS[i].name, c->preset)) {
-            o->goal.limits[LIMIT_SLOWDOWN] = PRESETS[i].slowdown;
-            o->goal.limits[LIMIT_CLOCK] = PRESETS[i].clock;
-        }
+    const struct preset *preset = STR_FIND(c->preset, PRESETS);
+    if (preset) {
+        o->goal.limits[LIMIT_SLOWDOWN] = preset->slowdown;
+        o->goal.limits[LIMIT_CLOCK] = preset->clock;
+    }
     for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
         bool is_percent = i == LIMIT_SLOWDOWN || i == LIMIT_QUALITY || i == LIMIT_CLOCK;
         double divisor = 1;

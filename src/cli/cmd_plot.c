@@ -71,21 +71,17 @@ static int choose_plot(void *context, const char *name)
 static int choose_format(void *context, const char *name)
 {
     struct plot_state *work = context;
-    for (int format = 0; format < FIGURE_FORMATS; format++)
-        if (str_equal(FIGURE_SUFFIXES[format], name)) {
-            work->formats[format] = true;
-            return -1;
-        }
-    return print_error(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
+    const char *const *format = STR_FIND(name, FIGURE_SUFFIXES);
+    if (!format)
+        return print_error(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
+    work->formats[format - FIGURE_SUFFIXES] = true;
+    return -1;
 }
 
 static bool is_image_file(const char *name)
 {
     const char *dot = name && !file_is_directory(name) ? strrchr(name, '.') : NULL;
-    bool is_one = false;
-    for (int format = 0; dot && format < FIGURE_FORMATS; format++)
-        is_one = is_one || str_equal(FIGURE_SUFFIXES[format], dot + 1);
-    return is_one;
+    return dot && STR_FIND(dot + 1, FIGURE_SUFFIXES);
 }
 
 static int choose(struct plot_state *work)

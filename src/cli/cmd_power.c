@@ -24,6 +24,7 @@
 #include "power/freq_validate.h"
 #include "power/power_result.h"
 #include "report/text/power_report.h"
+#include "rundir/setting.h"
 
 #define FIT      "power fit"
 #define VALIDATE "power validate"
@@ -444,16 +445,11 @@ static enum err parse_freqs(const char *list, double *out, size_t *count, struct
     for (char *word = strtok_r(copy, ", ", &state); is_valid && word;
          word = strtok_r(NULL, ", ", &state)) {
         double low = UNKNOWN, high, step = 1;
-        char *dash = strchr(word, '-'), *colon = strchr(word, ':');
-        if (dash)
-            *dash = '\0';
-        if (colon)
-            *colon = '\0';
-        is_valid = parse_double(word, &low) == ERR_OK && low > 0 && !colon == !dash;
-        high = low;
-        if (is_valid && dash)
-            is_valid = parse_double(dash + 1, &high) == ERR_OK &&
-                       parse_double(colon + 1, &step) == ERR_OK && step > 0 && high >= low;
+        if (!setting_range(word, &low, &high, &step)) {
+            is_valid = parse_double(word, &low) == ERR_OK;
+            high = low;
+        }
+        is_valid = is_valid && low > 0 && step > 0 && high >= low;
         for (size_t i = 0; is_valid && low + (double)i * step <= high + 1e-9; i++) {
             is_valid = *count < FREQS_MAX;
             if (is_valid)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/option_groups.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/secret.h"
@@ -30,9 +31,7 @@ static struct proxy_command {
     struct proxy_options proxy;
     struct params key_names;
     struct option_list not_inference;
-    struct option_list hosts;
-    const char *listen;
-    struct listen_at at;
+    struct listen_options http;
     unsigned max_body_mib;
     double client_timeout_s;
     struct format_options format;
@@ -54,9 +53,9 @@ static struct proxy_command {
 
 static const struct option_row ROWS[] = {
     TEXT_ROW("upstream", command.proxy.upstream, "URL", "server to forward requests to"),
-    TEXT_ROW("listen", command.listen, "ADDRESS:PORT",
+    TEXT_ROW("listen", command.http.listen, "ADDRESS:PORT",
              "address to listen on (default: 127.0.0.1:8430; port 0: any)", .letter = 'l'),
-    ALLOW_HOST_OPTION_ROW(command.hosts),
+    ALLOW_HOST_OPTION_ROW(command.http.hosts),
     TEXT_ROW("model", command.profile.model, "NAME",
              "model of the run, for its size and prices (default: mixed)"),
     FLAG_ROW("energy-header", command.proxy.energy_header,
@@ -101,9 +100,9 @@ static const struct option_row ROWS[] = {
 static void listening(unsigned port, const char *upstream, const char *directory)
 {
     profile_view_clear();
-    command.at.port = port;
+    command.http.at.port = port;
     notify("ipw proxy: listening on %s, upstream %s, run directory %s\n",
-           listen_url(&command.at).text, upstream, directory);
+           listen_url(&command.http.at).text, upstream, directory);
 }
 
 static int complete_options(void)
@@ -112,22 +111,17 @@ static int complete_options(void)
     const char *token = getenv("IPW_PROXY_TOKEN"), *key = getenv("IPW_API_KEY");
     if (!command.proxy.upstream)
         return usage_error("missing --upstream");
-    struct listen_at *at = &command.at;
-    if (read_listen(command.listen, DEFAULT_PORT, at))
+    if (read_access(&command.http, DEFAULT_PORT, &command.proxy.access))
         return EXIT_USAGE;
-    command.proxy.address = at->address;
-    command.proxy.port = at->port;
-    command.proxy.allowed_hosts = command.hosts.items;
-    command.proxy.allowed_count = command.hosts.count;
     if (is_known(command.measure.idle_s))
         profile->idle_s = command.measure.idle_s;
     if (command.resume && command.overwrite)
         return print_error(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume || command.overwrite)
         profile->existing = command.resume ? EXISTING_RESUME : EXISTING_OVERWRITE;
-    command.proxy.token = str_or_null(token);
+    command.proxy.access.token = str_or_null(token);
     command.proxy.upstream_key = str_or_null(key);
-    if (command.proxy.token)
+    if (command.proxy.access.token)
         secret_add(token);
     command.proxy.key_names = &command.key_names;
     command.proxy.not_inference = command.not_inference.items;

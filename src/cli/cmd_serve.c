@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "cli/common.h"
+#include "cli/option_groups.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "serve/serve.h"
@@ -15,24 +16,23 @@ enum { DEFAULT_PORT = 8420 };
 
 static struct serve_command {
     struct serve_options serve;
-    struct option_list hosts;
-    struct listen_at at;
-    const char *listen, *token_file, *cert_file, *key_file;
-    struct text token, cert, key;
+    struct listen_options http;
+    const char *cert_file, *key_file;
+    struct text cert, key;
     bool quiet;
 } command;
 
 static const struct option_row ROWS[] = {
-    TEXT_ROW("listen", command.listen, "ADDRESS:PORT",
+    TEXT_ROW("listen", command.http.listen, "ADDRESS:PORT",
              "address to listen on (default: 127.0.0.1:8420; port 0: any)", .letter = 'l'),
     TEXT_ROW("runs", command.serve.runs, "DIR", "folder of run directories (default: runs)"),
     DB_OPTION_ROW(command.serve.db,
                   "runs of a database instead: postgres://HOST/NAME, sqlite:///FILE"),
-    TEXT_ROW("token-file", command.token_file, "FILE",
+    TEXT_ROW("token-file", command.http.token_file, "FILE",
              "file with the token that requests must send"),
     TEXT_ROW("tls-cert", command.cert_file, "FILE", "serve HTTPS with this certificate (PEM)"),
     TEXT_ROW("tls-key", command.key_file, "FILE", "its private key (PEM)"),
-    ALLOW_HOST_OPTION_ROW(command.hosts),
+    ALLOW_HOST_OPTION_ROW(command.http.hosts),
     TEXT_ROW("devices", command.serve.devices, "LIST",
              "GPUs by index or UUID (default: all visible)"),
     TEXT_ROW("sensors", command.serve.drivers, "LIST",
@@ -72,24 +72,15 @@ static int complete_tls(void)
         return print_failure(&why);
     command.serve.tls_cert = text_get(&command.cert);
     command.serve.tls_key = text_get(&command.key);
-    command.at.is_tls = true;
+    command.http.at.is_tls = command.serve.access.is_tls = true;
     return 0;
-}
-
-static int complete_token(void)
-{
-    if (!command.token_file)
-        return 0;
-    int code = read_token(command.token_file, &command.token);
-    command.serve.token = text_get(&command.token);
-    return code;
 }
 
 static void listening(unsigned port)
 {
-    command.at.port = port;
+    command.http.at.port = port;
     if (!command.quiet)
-        notify("ipw serve: listening on %s/\n", listen_url(&command.at).text);
+        notify("ipw serve: listening on %s/\n", listen_url(&command.http.at).text);
 }
 
 static int serve_main(const char **words, size_t count)
@@ -97,16 +88,12 @@ static int serve_main(const char **words, size_t count)
     struct error why = {0};
     int signal = 0, code;
     (void)words, (void)count;
-    if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
-        (code = complete_source()) || (code = complete_tls()) || (code = complete_token()))
+    if ((code = read_access(&command.http, DEFAULT_PORT, &command.serve.access)) ||
+        (code = complete_source()) || (code = complete_tls()))
         return code;
-    command.serve.address = command.at.address;
-    command.serve.port = command.at.port;
-    command.serve.allowed_hosts = command.hosts.items;
-    command.serve.allowed_count = command.hosts.count;
     command.serve.listening = listening;
     enum err err = serve_run(&command.serve, &signal, &why);
-    text_release(&command.token);
+    text_release(&command.http.token);
     text_release(&command.cert);
     text_release(&command.key);
     if (err)

@@ -46,9 +46,9 @@ static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL}
 static void add_expected(const struct result *plan, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double left_s = result_number_at(plan, NULL, "expected_s");
-    double pauses_s = result_number_at(plan, NULL, "pauses_s");
-    const char *from = result_text_at(plan, NULL, "expected_from");
+    double left_s = result_number_at(plan->items, "expected_s");
+    double pauses_s = result_number_at(plan->items, "pauses_s");
+    const char *from = result_text_at(plan->items, "expected_from");
     text_add(out, "expected time: ");
     if (!is_known(left_s) && is_known(pauses_s)) {
         text_addf(
@@ -62,63 +62,59 @@ static void add_expected(const struct result *plan, struct text *out)
         return;
     }
     text_addf(out, "%s%s%s", format_duration(cell, left_s), from[0] ? ", by " : "", from);
-    RESULT_EACH (what, plan, result_find(plan, "not_expected"))
-        text_addf(out, ", without %s", result_string(plan, what));
+    RESULT_EACH (what, result_find(plan, "not_expected"))
+        text_addf(out, ", without %s", result_string(what));
     text_add(out, "\n");
 }
 
-typedef void add_attempt(const struct result *plan, const struct result_item *setting,
-                         double repeat, void *to);
+typedef void add_attempt(const struct result_item *setting, double repeat, void *to);
 
-static void add_line(const struct result *plan, const struct result_item *setting, double repeat,
-                     void *to)
+static void add_line(const struct result_item *setting, double repeat, void *to)
 {
     struct text *out = to;
     char cell[FORMAT_MAX];
-    double expected_s = result_number_at(plan, setting, "expected_s");
+    double expected_s = result_number_at(setting, "expected_s");
     text_addf(out, " %2.0f  ", repeat);
     if (is_known(expected_s))
         text_addf(out, "%8s  ", format_duration(cell, expected_s));
-    text_addf(out, "%s: %s\n", result_text_at(plan, setting, "setting"),
-              result_text_at(plan, setting, "command"));
+    text_addf(out, "%s: %s\n", result_text_at(setting, "setting"),
+              result_text_at(setting, "command"));
 }
 
-static void add_row(const struct result *plan, const struct result_item *setting, double repeat,
-                    void *to)
+static void add_row(const struct result_item *setting, double repeat, void *to)
 {
     struct table *table = to;
     char cell[FORMAT_MAX];
-    double expected_s = result_number_at(plan, setting, "expected_s");
+    double expected_s = result_number_at(setting, "expected_s");
     table_addf(table, "%.0f", repeat);
-    table_add(table, result_text_at(plan, setting, "setting"));
+    table_add(table, result_text_at(setting, "setting"));
     table_add(table, is_known(expected_s) ? format_duration(cell, expected_s) : "-");
-    table_add(table, result_text_at(plan, setting, "command"));
+    table_add(table, result_text_at(setting, "command"));
 }
 
 /* All attempts, in order. */
 static void add_attempts(const struct result *plan, add_attempt *add, void *to)
 {
     const struct result_item *list = result_find(plan, "settings");
-    const struct result_item **settings = xcalloc(result_length(plan, list), sizeof *settings);
+    const struct result_item **settings = xcalloc(result_length(list), sizeof *settings);
     size_t count = 0;
-    RESULT_EACH (setting, plan, list)
+    RESULT_EACH (setting, list)
         settings[count++] = setting;
-    RESULT_EACH (round, plan, result_find(plan, "rounds"))
-        RESULT_EACH (number, plan, result_get(plan, round, "settings"))
-            add(plan, settings[(size_t)result_value(number) - 1],
-                result_number_at(plan, round, "repeat"), to);
+    RESULT_EACH (round, result_find(plan, "rounds"))
+        RESULT_EACH (number, result_get(round, "settings"))
+            add(settings[(size_t)result_value(number) - 1], result_number_at(round, "repeat"), to);
     free(settings);
 }
 
 static void add_head(const struct result *plan, struct text *out)
 {
-    size_t settings = result_length(plan, result_find(plan, "settings"));
-    double attempts = result_number_at(plan, NULL, "attempts");
-    const char *uncontrolled = result_text_at(plan, NULL, "uncontrolled");
+    size_t settings = result_length(result_find(plan, "settings"));
+    double attempts = result_number_at(plan->items, "attempts");
+    const char *uncontrolled = result_text_at(plan->items, "uncontrolled");
     text_addf(out, "%zu setting%s, %.0f attempt%s to run, seed %.0f\n", settings,
               str_plural(settings), attempts, str_plural(attempts),
-              result_number_at(plan, NULL, "seed"));
-    if (result_flag_at(plan, NULL, "sets_gpu"))
+              result_number_at(plan->items, "seed"));
+    if (result_flag_at(plan->items, "sets_gpu"))
         text_add(out, "sets clocks or the power limit of the GPU, which needs root\n");
     else if (uncontrolled[0])
         text_addf(out, "measures only: %s\n", uncontrolled);

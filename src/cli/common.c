@@ -13,7 +13,6 @@
 #include "core/clock.h"
 #include "core/energy.h"
 #include "core/log.h"
-#include "core/secret.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "db/db.h"
@@ -214,52 +213,6 @@ int require_answers(const struct failed_limit *limit, int64_t queries, int64_t f
                            "%s%s%lld of %lld queries failed, more than --max-failed %s allows",
                            model, colon, (long long)failed, (long long)queries, limit->given);
     return 0;
-}
-
-int read_listen(const char *given, unsigned default_port, struct listen_at *out)
-{
-    uint64_t port = default_port;
-    if (!given)
-        given = "127.0.0.1";
-    const char *bracket = strchr(given, ']'), *colon = strrchr(given, ':');
-    bool is_port = given[strspn(given, "0123456789")] == '\0';
-    if (bracket && colon && colon < bracket)
-        colon = NULL;
-    size_t length = is_port ? 0 : colon ? (size_t)(colon - given) : strlen(given);
-    bool is_v6 = given[0] == '[' && bracket;
-    chars_format(out->address, "%.*s", (int)(is_v6 ? (size_t)(bracket - given - 1) : length),
-                 given + (is_v6 ? 1 : 0));
-    if (is_port)
-        chars_copy(out->address, "127.0.0.1");
-    if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
-        return print_error(
-            EXIT_USAGE,
-            "--listen %s: '%s' is not a port (0 to 65535); expected PORT, ADDRESS or ADDRESS:PORT",
-            given, is_port ? given : colon + 1);
-    out->port = (unsigned)port;
-    return 0;
-}
-
-int read_token(const char *path, struct text *out)
-{
-    struct error why;
-    if (file_read(path, FILE_SMALL, out, &why))
-        return print_failure(&why);
-    size_t length = strcspn(text_get(out), " \t\r\n");
-    if (length == 0)
-        return print_error(EXIT_USAGE, "%s: contains no token", path);
-    out->bytes[out->length = length] = '\0';
-    secret_add(out->bytes);
-    return 0;
-}
-
-struct plain_text listen_url(const struct listen_at *at)
-{
-    char url[300];
-    bool is_v6 = strchr(at->address, ':');
-    chars_format(url, "http%s://%s%s%s:%u", at->is_tls ? "s" : "", is_v6 ? "[" : "", at->address,
-                 is_v6 ? "]" : "", at->port);
-    return plain_text(url);
 }
 
 int check_db(const char *address, bool scripted)

@@ -102,10 +102,6 @@ struct measure_options {
     NUMBER_ROW("gco2-per-kwh", (t).gco2_per_kwh, "G",                                              \
                "carbon intensity of electricity, gCO2e/kWh, for emissions", .max = 10000)
 
-/* Of commands that listen for HTTP; may be repeated. */
-#define ALLOW_HOST_OPTION_ROW(list)                                                                \
-    LIST_ROW("allow-host", (list), "NAME", "also accept NAME in Host headers; may be repeated")
-
 #define DB_OPTION_ROW(text, what) TEXT_ROW("db", (text), "URL", what)
 #define DB_PUSH_OPTION_ROW(text)                                                                   \
     DB_OPTION_ROW(text, "push the run to this database when it ends; see `ipw db --help`")
@@ -145,22 +141,6 @@ struct failed_limit {
 int failed_limit_read(struct failed_limit *limit);
 int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
                     const char *model, const char *directory);
-
-/* --listen: "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT"; NULL is 127.0.0.1.  read_listen returns 0, or EXIT_USAGE
- * after printing the error. */
-struct listen_at {
-    char address[256];
-    unsigned port;
-    bool is_tls; /* set by the command */
-};
-int read_listen(const char *given, unsigned default_port, struct listen_at *out);
-
-/* Reads the token from a file and registers it as a secret; the caller releases it.  Returns 0, or the exit code after
- * printing the error. */
-int read_token(const char *path, struct text *out);
-
-/* "http://127.0.0.1:80", as plain_text. */
-struct plain_text listen_url(const struct listen_at *at);
 
 /* --db: 0 if the address is valid or NULL, else EXIT_USAGE after an error message, also for a password if `scripted`.
  * And the push of a saved run, whose failure is a warning: the run stays pending for `ipw db push`. */

@@ -91,9 +91,10 @@ static struct serving_slo slo_of(const struct estimate_serve_options *o)
     struct serving_slo slo = {.ttft_s = o->ttft_ms > 0 ? o->ttft_ms / 1e3 : UNKNOWN,
                               .itl_s = o->itl_ms > 0 ? o->itl_ms / 1e3 : UNKNOWN,
                               .quantile = -1};
-    for (int i = 0; i < SERVING_QUANTILES; i++)
-        if (str_equal(o->percentile ? o->percentile : "p95", SERVING_QUANTILE_NAME[i]))
-            slo.quantile = i;
+    const char *const *quantile =
+        STR_FIND(o->percentile ? o->percentile : "p95", SERVING_QUANTILE_NAME);
+    if (quantile)
+        slo.quantile = (int)(quantile - SERVING_QUANTILE_NAME);
     return slo;
 }
 

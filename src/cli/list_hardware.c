@@ -145,9 +145,9 @@ static void write_details(const struct hardware *hardware, bool color, struct te
     if (hardware->year)
         text_addf(out, ", %d", hardware->year);
     text_add(out, "\n");
-    for (const char *const *alias = hardware->aliases; *alias; alias++)
-        text_addf(out, "%s%s%s", alias == hardware->aliases ? "  also: " : ", ", *alias,
-                  alias[1] ? "" : "\n");
+    for (size_t i = 0; i < hardware->aliases.count; i++)
+        text_addf(out, "%s%s%s", i ? ", " : "  also: ", hardware->aliases.items[i],
+                  i + 1 < hardware->aliases.count ? "" : "\n");
     add_precisions(&table, "matrix", hardware->matrix_flops, hardware->matrix_joules);
     add_precisions(&table, "vector", hardware->vector_flops, hardware->vector_joules);
     add_memories(&table, hardware);

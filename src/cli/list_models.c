@@ -180,7 +180,7 @@ enum err listing_put_models_named(struct result *out, const char **names, size_t
             put_model(out, entry, &counts);
             write_details(entry, &counts, text);
         } else if (put_shipped(out, names[i])) {
-            listing_driver(out, &out->items[at], false, text);
+            listing_driver(&out->items[at], false, text);
         } else {
             return unknown_model(names[i], why);
         }

@@ -77,10 +77,8 @@ static int show_version(void)
 
 static enum log_level wanted_level(const char *word)
 {
-    for (unsigned i = 0; word && i < 4; i++)
-        if (str_equal(word, LEVELS[i]))
-            return (enum log_level)i;
-    return LOG_WARN;
+    const char *const *found = STR_FIND(word, LEVELS);
+    return found ? (enum log_level)(found - LEVELS) : LOG_WARN;
 }
 
 static bool is_help(const char *word)

@@ -1,8 +1,13 @@
 #include "cli/option_groups.h"
 
+#include <string.h>
+
 #include "cli/common.h"
 #include "core/params.h"
+#include "core/secret.h"
 #include "core/text.h"
+#include "port/file.h"
+#include "port/http_server.h"
 #include "power/data_checks.h"
 
 int slurm_command_check(struct slurm_command *command)
@@ -100,6 +105,69 @@ double objective_exponent(const char *name)
     while (!str_equal(OBJECTIVE_NAMES[exponent], name)) /* it is one of them */
         exponent++;
     return exponent;
+}
+
+/* ---- listening for HTTP ---- */
+
+int read_listen(const char *given, unsigned default_port, struct listen_at *out)
+{
+    uint64_t port = default_port;
+    if (!given)
+        given = "127.0.0.1";
+    const char *bracket = strchr(given, ']'), *colon = strrchr(given, ':');
+    bool is_port = given[strspn(given, "0123456789")] == '\0';
+    if (bracket && colon && colon < bracket)
+        colon = NULL;
+    size_t length = is_port ? 0 : colon ? (size_t)(colon - given) : strlen(given);
+    bool is_v6 = given[0] == '[' && bracket;
+    chars_format(out->address, "%.*s", (int)(is_v6 ? (size_t)(bracket - given - 1) : length),
+                 given + (is_v6 ? 1 : 0));
+    if (is_port)
+        chars_copy(out->address, "127.0.0.1");
+    if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
+        return print_error(
+            EXIT_USAGE,
+            "--listen %s: '%s' is not a port (0 to 65535); expected PORT, ADDRESS or ADDRESS:PORT",
+            given, is_port ? given : colon + 1);
+    out->port = (unsigned)port;
+    return 0;
+}
+
+/* Registers it as a secret. */
+static int read_token(const char *path, struct text *out)
+{
+    struct error why;
+    if (file_read(path, FILE_SMALL, out, &why))
+        return print_failure(&why);
+    size_t length = strcspn(text_get(out), " \t\r\n");
+    if (length == 0)
+        return print_error(EXIT_USAGE, "%s: contains no token", path);
+    out->bytes[out->length = length] = '\0';
+    secret_add(out->bytes);
+    return 0;
+}
+
+int read_access(struct listen_options *options, unsigned default_port,
+                struct http_access_options *out)
+{
+    int code = read_listen(options->listen, default_port, &options->at);
+    if (!code && options->token_file)
+        code = read_token(options->token_file, &options->token);
+    *out = (struct http_access_options){.address = options->at.address,
+                                        .port = options->at.port,
+                                        .token = str_or_null(text_get(&options->token)),
+                                        .allowed = options->hosts.items,
+                                        .allowed_count = options->hosts.count};
+    return code;
+}
+
+struct plain_text listen_url(const struct listen_at *at)
+{
+    char url[300];
+    bool is_v6 = strchr(at->address, ':');
+    chars_format(url, "http%s://%s%s%s:%u", at->is_tls ? "s" : "", is_v6 ? "[" : "", at->address,
+                 is_v6 ? "]" : "", at->port);
+    return plain_text(url);
 }
 
 /* ---- measurements at several clocks ---- */

@@ -1,10 +1,11 @@
-/* Groups of options shared by several commands, and their functions: Slurm job arrays, and measurements at several
- * clocks.  The options borrow the command line's strings. */
+/* Groups of options shared by several commands, and their functions: Slurm job arrays, listening for HTTP, and
+ * measurements at several clocks.  The options borrow the command line's strings. */
 #ifndef IPW_CLI_OPTION_GROUPS_H
 #define IPW_CLI_OPTION_GROUPS_H
 
 #include "cli/options.h"
 #include "core/err.h"
+#include "core/text.h"
 #include "runner/slurm.h"
 
 struct freq_data;
@@ -52,6 +53,38 @@ struct slurm_wait {
 };
 enum err slurm_command_follow(const char *directory, const struct slurm_wait *wait, size_t *left,
                               int *signal, struct error *why) MUST_USE;
+
+/* ---- listening for HTTP ---- */
+
+/* clang-format off */
+/* Of commands that listen for HTTP; may be repeated. */
+#define ALLOW_HOST_OPTION_ROW(list)                                                                \
+    LIST_ROW("allow-host", (list), "NAME", "also accept NAME in Host headers; may be repeated")
+/* clang-format on */
+
+/* --listen: "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT"; NULL is 127.0.0.1.  read_listen returns 0, or EXIT_USAGE
+ * after printing the error. */
+struct listen_at {
+    char address[256];
+    unsigned port;
+    bool is_tls; /* set by the command */
+};
+int read_listen(const char *given, unsigned default_port, struct listen_at *out);
+
+/* --listen, --allow-host and --token-file of a server.  read_access returns 0, or the exit code after printing the error;
+ * *out points into the options, whose token is released by the caller. */
+struct listen_options {
+    const char *listen, *token_file;
+    struct option_list hosts;
+    struct listen_at at;
+    struct text token;
+};
+struct http_access_options;
+int read_access(struct listen_options *options, unsigned default_port,
+                struct http_access_options *out);
+
+/* "http://127.0.0.1:80", as plain_text. */
+struct plain_text listen_url(const struct listen_at *at);
 
 /* ---- measurements at several clocks ---- */
 

@@ -130,8 +130,7 @@ static enum err add_item(const struct option_row *row, const char *value, struct
 
 static enum err set_value(const struct option_row *row, const char *value, struct error *why)
 {
-    XGROW(given.rows, given.count, given.capacity);
-    given.rows[given.count++] = row;
+    *XADD(given.rows, given.count, given.capacity) = row;
     switch (row->type) {
     case OPTION_FLAG:
         *(bool *)row->target = true;

@@ -97,19 +97,13 @@ static enum err anthropic_ask(struct client *client, const struct client_request
 {
     static const char *const RESERVED[] = {"tools", "model", "messages", "system", NULL};
     struct model_server *server = client->state;
-    struct endpoint *endpoint = &server->endpoint;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (err)
         return err;
     struct text body = {0};
-    struct http_response http;
-    struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
     write_body(&body, request);
-    err = endpoint_ask(endpoint, "/messages", &body, request, RESPONSE_ANTHROPIC, &sink, &http);
-    http_response_release(&http);
+    err = endpoint_ask(&server->endpoint, "/messages", &body, request, RESPONSE_ANTHROPIC, out,
+                       NULL, why);
     text_release(&body);
     completion_check_counts(out, client_prompt_bytes(request));
     if (out->rejects_tools)

@@ -5,19 +5,17 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/xalloc.h"
 
 void client_models_add(struct client_models *models, const char *name)
 {
-    XGROW(models->names, models->count, models->capacity);
-    models->names[models->count++] = xstrdup(name);
+    *XADD(models->names, models->count, models->capacity) = xstrdup(name);
 }
 
 void client_models_release(struct client_models *models)
 {
-    for (size_t i = 0; i < models->count; i++)
-        free(models->names[i]);
-    free(models->names);
+    memory_free_strings(models->names, models->count);
     *models = (struct client_models){0};
 }
 

@@ -44,6 +44,7 @@ struct client_request {
     const atomic_bool *cancel;    /* may be NULL */
     completion_observer observer; /* receives content as it arrives; may be NULL */
     void *context;                /* passed to the observer */
+    bool wants_score;             /* set by `score`: the reply has the prompt's log-probabilities */
 };
 
 struct client_models {

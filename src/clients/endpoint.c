@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/registry.h"
 #include "core/secret.h"
 #include "core/xalloc.h"
@@ -331,32 +332,38 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
     return err;
 }
 
-struct completion_sink endpoint_sink(const struct endpoint *endpoint,
-                                     const struct client_request *request, struct completion *out,
-                                     struct error *why)
+enum err endpoint_begin(const struct client_request *request, const char *const *reserved,
+                        struct completion *out, struct error *why)
 {
-    return (struct completion_sink){.completion = out,
-                                    .server = endpoint->shown,
-                                    .observer = request->observer,
-                                    .context = request->context,
-                                    .why = why};
+    completion_init(out);
+    out->sent = out->done = clock_now();
+    return message_check_reserved(request->params, reserved + (request->tool_count == 0), why);
 }
 
 enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct text *body,
                       const struct client_request *request, enum response_kind kind,
-                      const struct completion_sink *sink, struct http_response *response)
+                      struct completion *out, struct http_response *response, struct error *why)
 {
     const struct response_format *format = &RESPONSE_FORMATS[kind];
+    const struct completion_sink sink = {.completion = out,
+                                         .server = endpoint->shown,
+                                         .observer = request->observer,
+                                         .context = request->context,
+                                         .wants_score = request->wants_score,
+                                         .why = why};
     union response_state state;
-    *response = (struct http_response){0};
-    format->init(&state, sink);
-    enum err err = endpoint_post(endpoint, path, body, request, format->feed, &state,
-                                 sink->completion, response, sink->why);
-    if (!err && (response->status < 200 || response->status > 299))
-        err = reply_error(endpoint, request, response, sink->completion, sink->why);
+    struct http_response own = {0}, *answer = response ? response : &own;
+    *answer = own;
+    format->init(&state, &sink);
+    enum err err =
+        endpoint_post(endpoint, path, body, request, format->feed, &state, out, answer, why);
+    if (!err && (answer->status < 200 || answer->status > 299))
+        err = reply_error(endpoint, request, answer, out, why);
     else
         err = format->end(&state, err);
     format->release(&state);
+    if (!response)
+        http_response_release(&own);
     return err;
 }
 

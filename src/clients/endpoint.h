@@ -64,16 +64,17 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
                        void *context, struct completion *out, struct http_response *response,
                        struct error *why) MUST_USE;
 
-/* Receives the completion of a request. */
-struct completion_sink endpoint_sink(const struct endpoint *endpoint,
-                                     const struct client_request *request, struct completion *out,
-                                     struct error *why);
+/* Initializes the completion of a request, and refuses parameters of these names: "tools", the first of them, only for a
+ * request with tools. */
+enum err endpoint_begin(const struct client_request *request, const char *const *reserved,
+                        struct completion *out, struct error *why) MUST_USE;
 
-/* POSTs a request and reads the completion from its response, in this format.  The sink is that of the request.  The
- * caller releases *response, which has the body of an error. */
+/* POSTs a request and reads the completion from its response, in this format.  *response gets the body of an error and
+ * is released by the caller; it may be NULL. */
 enum err endpoint_ask(struct endpoint *endpoint, const char *path, const struct text *body,
                       const struct client_request *request, enum response_kind format,
-                      const struct completion_sink *sink, struct http_response *response) MUST_USE;
+                      struct completion *out, struct http_response *response, struct error *why)
+    MUST_USE;
 
 /* ERR_NOT_FOUND with the most similar available models; `advice` is appended. */
 enum err endpoint_missing_model(const struct endpoint *endpoint, const char *model,

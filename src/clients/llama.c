@@ -4,6 +4,7 @@
  * Each client has its own context; the weights are shared by all clients of the process.  The KV cache is cleared
  * between requests, so that no request benefits from an earlier one. */
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/xalloc.h"
 #include "engine/engine.h"
 #include "engine/shipped.h"
@@ -54,91 +56,27 @@ static const struct param_spec PARAMS[] = {
     {NULL, NULL, NULL},
 };
 
-static enum err read_u32(const struct params *params, const char *key, uint64_t min, uint64_t max,
-                         uint64_t otherwise, uint64_t *out, struct error *why)
-{
-    enum err err = params_count(params, key, otherwise, out, why);
-    if (!err && params_get(params, key) && (*out < min || *out > max))
-        return err_set(why, ERR_USAGE, "%s: expected %llu to %llu", key, (unsigned long long)min,
-                       (unsigned long long)max);
-    return err;
-}
-
-/* Index of the value among three choices; the first is the default. */
-static enum err read_word(const struct params *params, const char *key, const char *const words[3],
-                          int *out, struct error *why)
-{
-    const char *given = params_get(params, key);
-    *out = 0;
-    if (!given)
-        return ERR_OK;
-    for (int i = 0; i < 3; i++)
-        if (str_equal(given, words[i])) {
-            *out = i;
-            return ERR_OK;
-        }
-    return err_set(why, ERR_USAGE, "%s=%s: expected %s, %s or %s", key, given, words[0], words[1],
-                   words[2]);
-}
-
-static enum err read_sizes(const struct params *params, struct engine_context_options *out,
-                           struct error *why)
-{
-    enum { TOKENS_MAX = 1 << 30, THREADS_MAX = 512 };
-    uint64_t context;
-    uint64_t batch;
-    uint64_t ubatch;
-    uint64_t threads;
-    uint64_t threads_batch;
-    enum err err = read_u32(params, "context", 16, TOKENS_MAX, 0, &context, why);
-    if (!err)
-        err = read_u32(params, "batch", 1, TOKENS_MAX, 0, &batch, why);
-    if (!err)
-        err = read_u32(params, "ubatch", 1, TOKENS_MAX, 0, &ubatch, why);
-    if (!err)
-        err = read_u32(params, "threads", 1, THREADS_MAX, 0, &threads, why);
-    if (!err)
-        err = read_u32(params, "threads_batch", 1, THREADS_MAX, 0, &threads_batch, why);
-    if (err)
-        return err;
-    *out = (struct engine_context_options){.context = (uint32_t)context,
-                                           .batch = (uint32_t)batch,
-                                           .ubatch = (uint32_t)ubatch,
-                                           .threads = (int)threads,
-                                           .threads_batch = (int)threads_batch};
-    return ERR_OK;
-}
-
 static enum err read_options(const struct params *params, struct llama_options *out,
                              struct error *why)
 {
-    static const char *const FLASH[] = {"auto", "off", "on"}; /* -1, 0, 1 */
-    static const char *const CHAT[] = {"auto", "on", "off"};
-    int flash;
-    int chat;
-    int tools;
-    *out = (struct llama_options){0};
-    enum err err = read_sizes(params, &out->context, why);
-    if (!err)
-        err = read_word(params, "flash_attention", FLASH, &flash, why);
-    if (!err)
-        err = read_word(params, "chat", CHAT, &chat, why);
-    if (!err)
-        err = read_word(params, "tools", CHAT, &tools, why);
-    if (err)
-        return err;
-    out->context.flash_attention = flash - 1;
-    out->chat = (enum chat_template)chat;
-    out->tools = (enum tools)tools;
-    const char *gpu_layers = params_get(params, "gpu_layers");
-    uint64_t layers = 0;
-    if (gpu_layers && str_equal(gpu_layers, "all"))
-        out->model.gpu_layers = -1;
-    else if ((err = read_u32(params, "gpu_layers", 0, 100000, 0, &layers, why)))
-        return err;
-    else
-        out->model.gpu_layers = (int)layers;
-    return ERR_OK;
+    enum { TOKENS_MAX = 1 << 30, THREADS_MAX = 512, LAYERS_MAX = 100000 };
+    static const char *const FLASH[] = {"auto", "off", "on", NULL}; /* -1, 0, 1 */
+    static const char *const SWITCH[] = {"auto", "on", "off", NULL};
+    struct params_reader read = {params, why, ERR_OK};
+    const char *layers = params_get(params, "gpu_layers");
+    bool is_all = layers && str_equal(layers, "all");
+    out->context = (struct engine_context_options){
+        .context = (uint32_t)params_count(&read, "context", 0, 16, TOKENS_MAX),
+        .batch = (uint32_t)params_count(&read, "batch", 0, 1, TOKENS_MAX),
+        .ubatch = (uint32_t)params_count(&read, "ubatch", 0, 1, TOKENS_MAX),
+        .threads = (int)params_count(&read, "threads", 0, 1, THREADS_MAX),
+        .threads_batch = (int)params_count(&read, "threads_batch", 0, 1, THREADS_MAX),
+        .flash_attention = params_word(&read, "flash_attention", FLASH, 0) - 1,
+    };
+    out->chat = (enum chat_template)params_word(&read, "chat", SWITCH, TEMPLATE_AUTO);
+    out->tools = (enum tools)params_word(&read, "tools", SWITCH, TOOLS_AUTO);
+    out->model.gpu_layers = is_all ? -1 : (int)params_count(&read, "gpu_layers", 0, 0, LAYERS_MAX);
+    return read.err;
 }
 
 /* ---- request parameters ---- */
@@ -190,34 +128,30 @@ static enum err read_stops(struct request_params *request, const char *given, st
     return err;
 }
 
-static enum err read_sampling(const struct params *params, struct engine_sampling *out,
+static double read_number(struct params_reader *read, const char *key, double otherwise)
+{
+    return params_number(read, key, otherwise, -INFINITY, INFINITY);
+}
+
+static enum err read_sampling(const struct params *params, struct request_params *out,
                               struct error *why)
 {
-    uint64_t seed;
-    uint64_t top_k;
-    enum err err = params_number(params, "temperature", 0, &out->temperature, why);
-    if (!err)
-        err = params_number(params, "top_p", 1, &out->top_p, why);
-    if (!err)
-        err = params_number(params, "min_p", 0, &out->min_p, why);
-    if (!err)
-        err = params_number(params, "repeat_penalty", 1, &out->repeat_penalty, why);
-    if (!err)
-        err = read_u32(params, "top_k", 0, INT_MAX, 0, &top_k, why);
-    if (!err)
-        err = read_u32(params, "seed", 0, UINT32_MAX, 0, &seed, why);
-    if (err)
-        return err;
-    out->top_k = (int)top_k;
-    out->seed = (uint32_t)seed;
-    return ERR_OK;
+    struct params_reader read = {params, why, ERR_OK};
+    out->max_tokens = params_count(&read, "max_tokens", 0, 1, INT_MAX);
+    out->sampling = (struct engine_sampling){
+        .temperature = read_number(&read, "temperature", 0),
+        .top_p = read_number(&read, "top_p", 1),
+        .min_p = read_number(&read, "min_p", 0),
+        .top_k = (int)params_count(&read, "top_k", 0, 0, INT_MAX),
+        .repeat_penalty = read_number(&read, "repeat_penalty", 1),
+        .seed = (uint32_t)params_count(&read, "seed", 0, 0, UINT32_MAX),
+    };
+    return read.err;
 }
 
 static void release_request(struct request_params *request)
 {
-    for (size_t i = 0; i < request->stop_count; i++)
-        free(request->stops[i]);
-    free(request->stops);
+    memory_free_strings(request->stops, request->stop_count);
     *request = (struct request_params){0};
 }
 
@@ -228,9 +162,7 @@ static enum err read_request(const struct client_request *request, struct reques
     *out = (struct request_params){0};
     enum err err = params_check(params, REQUEST_PARAMS, "client llama", why);
     if (!err)
-        err = read_u32(params, "max_tokens", 1, INT_MAX, 0, &out->max_tokens, why);
-    if (!err)
-        err = read_sampling(params, &out->sampling, why);
+        err = read_sampling(params, out, why);
     const char *stop = params_get(params, "stop");
     if (!err && stop)
         err = read_stops(out, stop, why);

@@ -104,48 +104,28 @@ static const struct jv *find_line(const struct null *null, const struct chat *ch
 
 /* ---- --client-param ---- */
 
-static enum err read_tools(struct null *null, const char *given, struct error *why)
-{
-    static const char *const WORDS[] = {"unknown", "yes", "no"};
-    null->tools = CLIENT_TOOLS_YES;
-    for (size_t i = 0; given && i < COUNT_OF(WORDS); i++)
-        if (str_equal(given, WORDS[i])) {
-            null->tools = (enum client_tools)i;
-            return ERR_OK;
-        }
-    return given ? err_set(why, ERR_USAGE, "tools=%s: expected yes, no or unknown", given) : ERR_OK;
-}
-
 static enum err read_params(struct null *null, const struct params *params, struct error *why)
 {
-    double ttft_ms;
-    enum err err = params_number(params, "ttft_ms", 0, &ttft_ms, why);
-    if (!err)
-        err = params_number(params, "tokens_per_s", 0, &null->tokens_per_s, why);
-    if (!err)
-        err = params_count(params, "tokens", 0, &null->tokens, why);
-    if (!err)
-        err = params_count(params, "prompt_tokens", 0, &null->prompt_tokens, why);
-    if (!err)
-        err = params_count(params, "fail_every", 0, &null->fail_every, why);
-    if (err)
-        return err;
     enum { DAY_MS = 24 * 3600 * 1000, TOKENS_MAX = 1000 * 1000 };
-    if (ttft_ms < 0 || ttft_ms > DAY_MS)
-        return err_set(why, ERR_USAGE, "ttft_ms: expected 0 to %d", DAY_MS);
-    if (null->tokens_per_s != 0 && !(null->tokens_per_s >= 1e-3 && null->tokens_per_s <= 1e9))
+    static const char *const TOOLS[] = {"unknown", "yes", "no", NULL};
+    struct params_reader read = {params, why, ERR_OK};
+    null->ttft = from_seconds(params_number(&read, "ttft_ms", 0, 0, DAY_MS) * 1e-3);
+    null->tokens_per_s = params_number(&read, "tokens_per_s", 0, 0, 1e9);
+    null->tokens = params_count(&read, "tokens", 0, 0, TOKENS_MAX);
+    null->prompt_tokens = params_count(&read, "prompt_tokens", 0, 0, INT64_MAX);
+    null->fail_every = params_count(&read, "fail_every", 0, 0, UINT64_MAX);
+    null->tools = (enum client_tools)params_word(&read, "tools", TOOLS, CLIENT_TOOLS_YES);
+    if (read.err)
+        return read.err;
+    if (null->tokens_per_s != 0 && null->tokens_per_s < 1e-3)
         return err_set(why, ERR_USAGE, "tokens_per_s: expected 0, or 0.001 to 1e9");
-    if (null->tokens > TOKENS_MAX || null->prompt_tokens > INT64_MAX)
-        return err_set(why, ERR_USAGE, "tokens: expected at most %d", TOKENS_MAX);
-    null->ttft = from_seconds(ttft_ms * 1e-3);
     null->has_tokens = params_get(params, "tokens") != NULL;
     null->has_prompt_tokens = params_get(params, "prompt_tokens") != NULL;
     const char *answer = params_get(params, "answer");
     null->is_echo = answer && str_equal(answer, "echo");
     null->answer = xstrdup(answer ? answer : "ok");
-    err = read_tools(null, params_get(params, "tools"), why);
     const char *script = params_get(params, "script");
-    return err || !script ? err : read_script(null, script, why);
+    return script ? read_script(null, script, why) : ERR_OK;
 }
 
 static void null_close(struct client *client)
@@ -301,7 +281,8 @@ struct plan {
 static enum err make_plan(const struct null *null, const struct client_request *request,
                           const struct chat *chat, struct plan *plan, struct error *why)
 {
-    uint64_t max;
+    struct params_reader read = {request->params, why, ERR_OK};
+    uint64_t max = params_count(&read, "max_tokens", UINT64_MAX, 0, UINT64_MAX);
     plan->line = find_line(null, chat);
     if (plan->line)
         plan->answer = jv_get_text(plan->line, "content");
@@ -310,12 +291,11 @@ static enum err make_plan(const struct null *null, const struct client_request *
     if (!plan->answer)
         plan->answer = "";
     uint64_t words = (uint64_t)count_words(plan->answer);
-    enum err err = params_count(request->params, "max_tokens", UINT64_MAX, &max, why);
     plan->count = null->has_tokens && words > 0 ? null->tokens : words;
     plan->reason = plan->count > max ? "length" : "stop";
     if (plan->count > max)
         plan->count = max;
-    return err;
+    return read.err;
 }
 
 /* Fills in the tool calls and token counts of a script line. */

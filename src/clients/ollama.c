@@ -34,14 +34,15 @@ static enum err make_url(char *url, size_t size, const char *given, struct error
 
 static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
+    static const char *const KINDS[] = {"generate", "chat", NULL};
+    struct params_reader read = {config->params, why, ERR_OK};
     struct ollama *ollama = state;
     struct endpoint *endpoint = &ollama->endpoint;
     endpoint->start_hint = "start it with: ollama serve";
     endpoint->auth_hint = "set the API key with header.Authorization";
-    const char *kind = params_get(config->params, "endpoint");
-    ollama->is_chat = kind && str_equal(kind, "chat");
-    if (kind && !ollama->is_chat && !str_equal(kind, "generate"))
-        return err_set(why, ERR_USAGE, "endpoint=%s: expected generate or chat", kind);
+    ollama->is_chat = params_word(&read, "endpoint", KINDS, 0);
+    if (read.err)
+        return read.err;
     return endpoint_headers(endpoint, config->params, why);
 }
 
@@ -60,10 +61,7 @@ static bool is_top_level(const char *key)
     static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
                                        "raw",        "template", "suffix",       "images",
                                        "context",    "tools",    "top_logprobs", "logprobs"};
-    for (size_t i = 0; i < COUNT_OF(KEYS); i++)
-        if (str_equal(KEYS[i], key))
-            return true;
-    return false;
+    return STR_FIND(key, KEYS);
 }
 
 /* /api/generate accepts only a system message and a prompt; anything else needs /api/chat. */
@@ -137,20 +135,14 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     static const char *const RESERVED[] = {"tools",  "model",   "prompt", "messages",
                                            "system", "options", NULL};
     struct ollama *ollama = client->state;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (err)
         return err;
     struct text body = {0};
-    struct http_response http;
-    struct completion_sink sink = endpoint_sink(&ollama->endpoint, request, out, why);
     write_body(&body, ollama, request);
     err =
         endpoint_ask(&ollama->endpoint, needs_chat(ollama, request) ? "/api/chat" : "/api/generate",
-                     &body, request, RESPONSE_OLLAMA, &sink, &http);
-    http_response_release(&http);
+                     &body, request, RESPONSE_OLLAMA, out, NULL, why);
     text_release(&body);
     completion_check_counts(out, client_prompt_bytes(request));
     if (!err)

@@ -11,7 +11,6 @@
 struct openai {
     struct model_server server;
     bool is_completions;
-    bool is_scoring; /* in the current request */
     /* Detected from this server's errors. */
     bool rejects_usage_option;        /* does not accept stream_options */
     bool wants_max_completion_tokens; /* requires max_completion_tokens instead of max_tokens */
@@ -35,16 +34,17 @@ static enum err make_url(char *url, size_t size, const char *given, struct error
 
 static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
+    static const char *const KINDS[] = {"chat", "completions", NULL};
+    struct params_reader read = {config->params, why, ERR_OK};
     struct openai *openai = state;
     struct endpoint *endpoint = &openai->server.endpoint;
     openai->server.list_path = "/models";
     endpoint->start_hint = "start a server (llama-server -m FILE, vllm serve MODEL), or set its "
                            "address";
     endpoint->auth_hint = "set IPW_API_KEY, or name another variable with api_key_env";
-    const char *kind = params_get(config->params, "endpoint");
-    openai->is_completions = kind && str_equal(kind, "completions");
-    if (kind && !openai->is_completions && !str_equal(kind, "chat"))
-        return err_set(why, ERR_USAGE, "endpoint=%s: expected chat or completions", kind);
+    openai->is_completions = params_word(&read, "endpoint", KINDS, 0);
+    if (read.err)
+        return read.err;
     static const struct endpoint_key KEY = {"OPENAI_API_KEY", "Authorization", "Bearer "};
     enum err err = endpoint_add_key(endpoint, &KEY, config->params, why);
     return err ? err : endpoint_headers(endpoint, config->params, why);
@@ -133,15 +133,12 @@ static bool adapt(struct openai *openai, const struct http_response *response,
 static enum err ask_once(struct openai *openai, const struct client_request *request,
                          struct completion *out, bool *again, struct error *why)
 {
-    struct endpoint *endpoint = &openai->server.endpoint;
     struct text body = {0};
     struct http_response http;
-    struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
-    sink.wants_score = openai->is_scoring;
     write_body(&body, openai, request);
-    enum err err =
-        endpoint_ask(endpoint, openai->is_completions ? "/completions" : "/chat/completions", &body,
-                     request, RESPONSE_OPENAI, &sink, &http);
+    enum err err = endpoint_ask(&openai->server.endpoint,
+                                openai->is_completions ? "/completions" : "/chat/completions",
+                                &body, request, RESPONSE_OPENAI, out, &http, why);
     *again = err && adapt(openai, &http, request->params);
     if (out->rejects_tools && !*again)
         openai->server.tools = CLIENT_TOOLS_NO;
@@ -157,10 +154,7 @@ static enum err openai_ask(struct client *client, const struct client_request *r
 {
     static const char *const RESERVED[] = {"tools", "model", "messages", "prompt", NULL};
     const struct openai *openai = client->state;
-    completion_init(out);
-    out->sent = out->done = clock_now();
-    enum err err =
-        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    enum err err = endpoint_begin(request, RESERVED, out, why);
     if (!err && request->tool_count > 0 && openai->is_completions) {
         out->rejects_tools = true;
         err = err_set(why, ERR_UNSUPPORTED, "no tools: endpoint=completions takes none");
@@ -208,10 +202,9 @@ static enum err openai_score(struct client *client, const struct client_request 
     out->sent = out->done = clock_now();
     score_params(request->params, &params);
     scoring.params = &params;
-    openai->is_completions = openai->is_scoring = true;
+    scoring.wants_score = openai->is_completions = true;
     enum err err = openai_ask(client, &scoring, out, &cause);
     openai->is_completions = is_completions;
-    openai->is_scoring = false;
     params_release(&params);
     bool is_refused = strstr(cause.text, "echo") || strstr(cause.text, "logprobs");
     if (err == ERR_BAD_VALUE && out->status >= 400 && is_refused)

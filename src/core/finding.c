@@ -28,10 +28,8 @@ const struct finding_row *finding_row(enum finding_code code)
 /* FINDING_CODES if it is none of ours. */
 static enum finding_code code_named(const char *name)
 {
-    enum finding_code code = 0;
-    while (code < FINDING_CODES && !str_equal(ROWS[code].code, name))
-        code++;
-    return code;
+    const struct finding_row *found = STR_FIND(name, ROWS);
+    return found ? (enum finding_code)(found - ROWS) : FINDING_CODES;
 }
 
 /* ---- severities ---- */
@@ -62,8 +60,7 @@ void findings_release(struct findings *findings)
 
 void findings_add(struct findings *findings, const struct finding *finding)
 {
-    XGROW(findings->items, findings->count, findings->capacity);
-    findings->items[findings->count++] = *finding;
+    *XADD(findings->items, findings->count, findings->capacity) = *finding;
 }
 
 PRINTF_LIKE(4, 0)

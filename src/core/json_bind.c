@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/jv.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 static void *member_of(const struct json_field *field, void *object)
@@ -27,10 +28,25 @@ static void *items_of(const struct json_field *field, void *object)
 
 /* ---- clearing ---- */
 
-static void clear_member(const struct json_field *field, void *object)
+void json_field_clear(const struct json_field *field, void *object)
 {
     void *member = member_of(field, object);
+    bool has_default = field->flags & FIELD_DEFAULT;
     switch (field->type) {
+    case FIELD_NUMBER:
+    case FIELD_INTEGRAL:
+        *(double *)member = has_default ? field->otherwise : UNKNOWN;
+        break;
+    case FIELD_INTEGER:
+        *(int64_t *)member = has_default ? (int64_t)field->otherwise : INTEGER_UNKNOWN;
+        break;
+    case FIELD_BOOL:
+        *(int8_t *)member = -1;
+        break;
+    case FIELD_JSON:
+    case FIELD_METADATA:
+        *(struct json_any *)member = (struct json_any){0};
+        break;
     case FIELD_FLAG:
         *(bool *)member = field->otherwise != 0;
         break;
@@ -49,13 +65,14 @@ static void clear_member(const struct json_field *field, void *object)
         *(nanos *)member = (nanos)field->otherwise;
         break;
     case FIELD_ENUM:
-        *(int *)member = field->flags & FIELD_DEFAULT ? (int)field->otherwise : field->first;
+        *(int *)member = has_default ? (int)field->otherwise : field->first;
         break;
     case FIELD_CHARS:
         *(char *)member = '\0';
         break;
+    case FIELD_TEXT:
     case FIELD_STRING:
-        *(char **)member = NULL;
+        *(const char **)member = NULL;
         break;
     case FIELD_STRINGS:
     case FIELD_NUMBERS:
@@ -80,29 +97,16 @@ static void clear_member(const struct json_field *field, void *object)
         break;
     case FIELD_CONSTANT:
         break;
-    default:
-        json_field_clear(field, object);
-        if ((field->flags & FIELD_DEFAULT) && field->type == FIELD_INTEGER)
-            *(int64_t *)member = (int64_t)field->otherwise;
-        else if (field->flags & FIELD_DEFAULT)
-            *(double *)member = field->otherwise;
     }
 }
 
 void json_fields_clear(const struct json_field *field, void *object)
 {
     for (; field->path; field++)
-        clear_member(field, object);
+        json_field_clear(field, object);
 }
 
 /* ---- releasing ---- */
-
-static void release_strings(char **strings, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(strings[i]);
-    free(strings);
-}
 
 static void release_member(const struct json_field *field, void *object)
 {
@@ -112,7 +116,7 @@ static void release_member(const struct json_field *field, void *object)
         free(*(char **)member);
         break;
     case FIELD_STRINGS:
-        release_strings(*(char ***)member, count_in(field, object));
+        memory_free_strings(*(char ***)member, count_in(field, object));
         break;
     case FIELD_NUMBERS:
         free(*(double **)member);
@@ -217,10 +221,22 @@ static void write_list(struct json *json, const char *key, const struct json_fie
         field->custom->write(json, key, field, object);
         return;
     }
+    if (field->flags & FIELD_SINGLE && count_in(field, object) == 1) {
+        json_fields_write_object(json, key, field->fields, item);
+        return;
+    }
     json_array(json, key);
     for (size_t i = 0; i < count_in(field, object); i++, item += field->size)
         json_fields_write_object(json, NULL, field->fields, item);
     json_array_end(json);
+}
+
+static void write_any(struct json *json, const char *key, const struct json_any *value)
+{
+    if (value->text)
+        json_raw(json, key, value->text);
+    else if (jv_to_json(value->value, key, json))
+        json->out->failed = true;
 }
 
 static void write_value(struct json *json, const char *key, const struct json_field *field,
@@ -228,6 +244,23 @@ static void write_value(struct json *json, const char *key, const struct json_fi
 {
     const void *member = json_field_member(field, object);
     switch (field->type) {
+    case FIELD_NUMBER:
+    case FIELD_INTEGRAL:
+        if (field->factor)
+            json_number_in(json, key, *(const double *)member, field->factor);
+        else
+            json_number(json, key, *(const double *)member);
+        break;
+    case FIELD_INTEGER:
+        json_integer(json, key, *(const int64_t *)member);
+        break;
+    case FIELD_BOOL:
+        json_bool(json, key, *(const int8_t *)member);
+        break;
+    case FIELD_JSON:
+    case FIELD_METADATA:
+        write_any(json, key, member);
+        break;
     case FIELD_FLAG:
         json_bool(json, key, *(const bool *)member);
         break;
@@ -247,8 +280,9 @@ static void write_value(struct json *json, const char *key, const struct json_fi
     case FIELD_CHARS:
         json_string(json, key, member);
         break;
+    case FIELD_TEXT:
     case FIELD_STRING:
-        json_string(json, key, *(char *const *)member);
+        json_string(json, key, *(const char *const *)member);
         break;
     case FIELD_STRINGS:
         write_strings(json, key, *(char **const *)member, count_in(field, object));
@@ -274,9 +308,6 @@ static void write_value(struct json *json, const char *key, const struct json_fi
         break;
     case FIELD_CUSTOM:
         field->custom->write(json, key, field, object);
-        break;
-    default: /* a number in another unit */
-        json_number_in(json, key, json_field_number(field, object), field->factor);
     }
 }
 
@@ -285,15 +316,16 @@ static bool is_omitted(const struct json_field *field, const void *object)
     return (field->flags & FIELD_OMIT) && !is_told(field, object);
 }
 
-void json_member_write(struct json_field_writer *writer, const struct json_field *field,
-                       const void *object)
+void json_field_write(struct json_field_writer *writer, const struct json_field *field,
+                      const void *object)
 {
-    if ((field->flags & FIELD_NULL) && !is_told(field, object))
-        json_null(writer->json, json_field_enter(writer, field->path));
-    else if (field->type > FIELD_METADATA || field->factor)
-        write_value(writer->json, json_field_enter(writer, field->path), field, object);
+    const char *key = json_field_enter(writer, field->path);
+    bool is_basic = field->type <= FIELD_METADATA;
+    if ((field->flags & FIELD_NULL) ? !is_told(field, object)
+                                    : is_basic && !json_field_is_known(field, object))
+        json_null(writer->json, key);
     else
-        json_field_write(writer, field, object);
+        write_value(writer->json, key, field, object);
 }
 
 void json_fields_write(struct json *json, const struct json_field *field, const void *object)
@@ -301,7 +333,7 @@ void json_fields_write(struct json *json, const struct json_field *field, const 
     struct json_field_writer writer = {.json = json};
     for (; field->path; field++)
         if (!is_omitted(field, object))
-            json_member_write(&writer, field, object);
+            json_field_write(&writer, field, object);
     json_field_writer_end(&writer);
 }
 

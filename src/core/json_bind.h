@@ -132,8 +132,9 @@ enum err json_fields_read_strict(const struct jv *tree, const struct json_field 
                                  void *object, const char *manual, struct error *why) MUST_USE;
 
 /* One row, for a table that has other members as well: with a writer of core/json_field.h; lenient. */
-void json_member_write(struct json_field_writer *writer, const struct json_field *field,
-                       const void *object);
+void json_field_write(struct json_field_writer *writer, const struct json_field *field,
+                      const void *object);
+void json_field_clear(const struct json_field *field, void *object);
 enum err json_member_read(const struct jv *value, const struct json_field *field, void *object);
 
 /* ---- custom types ----

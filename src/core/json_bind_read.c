@@ -398,6 +398,16 @@ static enum err read_series(const struct json_place *at, const struct json_field
     return err;
 }
 
+static enum err read_item(const struct json_place *at, const struct json_field *field,
+                          const struct jv *value, void *item)
+{
+    if (field->custom && field->custom->clear)
+        field->custom->clear(field, item);
+    else
+        json_fields_clear(field->fields, item);
+    return json_fields_read_at(at, value, field->fields, item);
+}
+
 /* Space for the items is allocated before they are read, for a count that was checked. */
 static enum err read_list(const struct json_place *at, const struct json_field *field,
                           const struct jv *list, void *object)
@@ -406,6 +416,10 @@ static enum err read_list(const struct json_place *at, const struct json_field *
     size_t *count = json_field_count(field, object);
     struct json_place above = json_place_in(at, field->path);
     bool is_valid;
+    if (field->flags & FIELD_SINGLE && !jv_is_array(list)) {
+        *count = 1;
+        return read_item(&above, field, list, member);
+    }
     enum err err = check_count(at, field, list, &is_valid);
     if (err || !jv_is_array(list) || jv_count(list) == 0)
         return err;
@@ -417,12 +431,7 @@ static enum err read_list(const struct json_place *at, const struct json_field *
         *(void **)member = items;
     for (const struct jv *one = jv_first(list); *count < size && !err; one = jv_next(one)) {
         struct json_place place = {.outer = &above, .index = *count, .reading = at->reading};
-        char *item = items + (*count)++ * field->size;
-        if (field->custom && field->custom->clear)
-            field->custom->clear(field, item);
-        else
-            json_fields_clear(field->fields, item);
-        err = json_fields_read_at(&place, one, field->fields, item);
+        err = read_item(&place, field, one, items + (*count)++ * field->size);
     }
     return err;
 }

@@ -15,32 +15,6 @@ static void *member_at(const struct json_field *field, void *object)
     return (char *)object + field->offset;
 }
 
-void json_field_clear(const struct json_field *field, void *object)
-{
-    void *member = member_at(field, object);
-    switch (field->type) {
-    case FIELD_TEXT:
-        *(const char **)member = NULL;
-        break;
-    case FIELD_NUMBER:
-    case FIELD_INTEGRAL:
-        *(double *)member = UNKNOWN;
-        break;
-    case FIELD_INTEGER:
-        *(int64_t *)member = INTEGER_UNKNOWN;
-        break;
-    case FIELD_BOOL:
-        *(int8_t *)member = -1;
-        break;
-    case FIELD_JSON:
-    case FIELD_METADATA:
-        *(struct json_any *)member = (struct json_any){0};
-        break;
-    default: /* core/json_bind.h */
-        break;
-    }
-}
-
 void json_field_copy(const struct json_field *field, const void *from, void *to)
 {
     static const size_t SIZES[] = {
@@ -172,47 +146,6 @@ void json_field_writer_end(struct json_field_writer *writer)
 {
     for (; writer->depth > 0; writer->depth--)
         json_object_end(writer->json);
-}
-
-static void put_json(struct json *json, const char *key, const struct json_any *value)
-{
-    if (value->text)
-        json_raw(json, key, value->text);
-    else if (jv_to_json(value->value, key, json))
-        json->out->failed = true;
-}
-
-void json_field_write(struct json_field_writer *writer, const struct json_field *field,
-                      const void *object)
-{
-    const char *key = json_field_enter(writer, field->path);
-    const void *member = json_field_member(field, object);
-    struct json *json = writer->json;
-    if (!json_field_is_known(field, object)) {
-        json_null(json, key);
-        return;
-    }
-    switch (field->type) {
-    case FIELD_TEXT:
-        json_string(json, key, *(const char *const *)member);
-        break;
-    case FIELD_NUMBER:
-    case FIELD_INTEGRAL:
-        json_number(json, key, *(const double *)member);
-        break;
-    case FIELD_INTEGER:
-        json_integer(json, key, *(const int64_t *)member);
-        break;
-    case FIELD_BOOL:
-        json_bool(json, key, *(const int8_t *)member);
-        break;
-    case FIELD_JSON:
-    case FIELD_METADATA:
-        put_json(json, key, member);
-        break;
-    default:
-        break;
-    }
 }
 
 enum err json_field_put(const struct json_field *field, struct json_base base, const void *object,

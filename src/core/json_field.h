@@ -1,6 +1,6 @@
 /* Members of a struct bound to paths of a JSON object ("ipw.energy.joules"): a table row gives the location of a value
- * in both, and the functions here write, read and clear it.  A key is written once, in its row.  core/json_bind.h has
- * the same for whole structs with lists and nested structs, and macros for rows.
+ * in both, and the functions here follow its path and read it.  A key is written once, in its row.  core/json_bind.h
+ * writes and clears members, and reads whole structs with lists and nested structs; it has macros for rows.
  *
  * Nothing here owns memory: strings and trees belong to the caller, and a struct that was read points into its tree. */
 #ifndef IPW_CORE_JSON_FIELD_H
@@ -76,7 +76,8 @@ enum {
     FIELD_DEFAULT = 8,   /* of a number: `otherwise` if it is absent, not UNKNOWN */
     FIELD_ABOVE = 16,    /* of a number: `min` itself is refused */
     FIELD_ANY_TEXT = 32, /* text may have several lines and control characters */
-    FIELD_LENIENT = 64   /* a strict reader ignores what violates its row */
+    FIELD_LENIENT = 64,  /* a strict reader ignores what violates its row */
+    FIELD_SINGLE = 128   /* of a FIELD_ARRAY: one item alone has no list */
 };
 
 struct json_field {
@@ -102,7 +103,6 @@ struct json_field {
     const struct json_custom *custom; /* core/json_bind.h */
 };
 
-void json_field_clear(const struct json_field *field, void *object);
 void json_field_copy(const struct json_field *field, const void *from, void *to);
 bool json_field_is_known(const struct json_field *field, const void *object);
 
@@ -163,8 +163,6 @@ struct json_field_writer {
 
 /* Opens the objects on `path` and closes the others; returns the key to write. */
 const char *json_field_enter(struct json_field_writer *writer, const char *path);
-void json_field_write(struct json_field_writer *writer, const struct json_field *field,
-                      const void *object);
 void json_field_writer_end(struct json_field_writer *writer);
 
 /* Puts the value into a tree instead; JSON values are omitted.  Fails only in libipw, for lack of memory. */

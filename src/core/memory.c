@@ -33,6 +33,13 @@ unsigned memory_failures(void)
     return atomic_load(&failures);
 }
 
+void memory_free_strings(char **strings, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(strings[i]);
+    free(strings);
+}
+
 void *memory_need(void *allocated)
 {
     return checked(allocated, 0);

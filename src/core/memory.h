@@ -17,6 +17,9 @@ void *memory_zeroed(size_t count, size_t size);
 char *memory_string(const char *string);              /* a copy */
 char *memory_bytes(const char *bytes, size_t length); /* a copy, and a NUL */
 
+/* Frees an array of strings that were allocated each by itself. */
+void memory_free_strings(char **strings, size_t count);
+
 /* What another library allocated: NULL is treated as if it had been allocated here. */
 void *memory_need(void *allocated);
 

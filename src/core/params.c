@@ -102,42 +102,88 @@ const char *params_get(const struct params *params, const char *key)
     return param ? param->value : NULL;
 }
 
-enum err params_count(const struct params *params, const char *key, uint64_t fallback,
-                      uint64_t *out, struct error *why)
+/* ---- values of other types ---- */
+
+static void refuse(struct params_reader *reader, const char *key, const char *expected)
 {
-    const char *text = params_get(params, key);
-    *out = fallback;
-    if (text && parse_u64(text, out) != ERR_OK)
-        return err_set(why, ERR_USAGE, "%s=%s: expected a whole number, 0 or more", key, text);
-    return ERR_OK;
+    if (!reader->err)
+        reader->err = err_set(reader->why, ERR_USAGE, "%s=%s: expected %s", key,
+                              params_get(reader->params, key), expected);
 }
 
-enum err params_number(const struct params *params, const char *key, double fallback, double *out,
-                       struct error *why)
+static void refuse_range(struct params_reader *reader, const char *key, double min, double max)
 {
-    const char *text = params_get(params, key);
-    *out = fallback;
-    if (text && parse_double(text, out) != ERR_OK)
-        return err_set(why, ERR_USAGE, "%s=%s: expected a number", key, text);
-    return ERR_OK;
+    char expected[80];
+    if (max < (double)INT64_MAX)
+        chars_format(expected, "%.15g to %.15g", min, max);
+    else
+        chars_format(expected, "%.15g or more", min);
+    refuse(reader, key, expected);
 }
 
-enum err params_bool(const struct params *params, const char *key, bool fallback, bool *out,
-                     struct error *why)
+uint64_t params_count(struct params_reader *reader, const char *key, uint64_t otherwise,
+                      uint64_t min, uint64_t max)
+{
+    const char *text = params_get(reader->params, key);
+    uint64_t value;
+    if (!text)
+        return otherwise;
+    if (parse_u64(text, &value))
+        refuse(reader, key, "a whole number, 0 or more");
+    else if (value < min || value > max)
+        refuse_range(reader, key, (double)min, (double)max);
+    else
+        return value;
+    return otherwise;
+}
+
+double params_number(struct params_reader *reader, const char *key, double otherwise, double min,
+                     double max)
+{
+    const char *text = params_get(reader->params, key);
+    double value;
+    if (!text)
+        return otherwise;
+    if (parse_double(text, &value))
+        refuse(reader, key, "a number");
+    else if (!(value >= min && value <= max))
+        refuse_range(reader, key, min, max);
+    else
+        return value;
+    return otherwise;
+}
+
+bool params_bool(struct params_reader *reader, const char *key, bool otherwise)
 {
     static const char *const words[][2] = {
         {"false", "true"}, {"no", "yes"}, {"off", "on"}, {"0", "1"}};
-    const char *text = params_get(params, key);
-    *out = fallback;
+    const char *text = params_get(reader->params, key);
     if (!text)
-        return ERR_OK;
+        return otherwise;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         for (int value = 0; value < 2; value++)
-            if (str_equal_nocase(text, words[i][value])) {
-                *out = value == 1;
-                return ERR_OK;
-            }
-    return err_set(why, ERR_USAGE, "%s=%s: expected true or false", key, text);
+            if (str_equal_nocase(text, words[i][value]))
+                return value == 1;
+    refuse(reader, key, "true or false");
+    return otherwise;
+}
+
+int params_word(struct params_reader *reader, const char *key, const char *const *words,
+                int otherwise)
+{
+    const char *text = params_get(reader->params, key);
+    char known[160] = ""; /* "auto, on or off" */
+    if (!text || !*text)
+        return otherwise;
+    for (int i = 0; words[i]; i++) {
+        size_t used = strlen(known);
+        const char *before = words[i + 1] ? ", " : " or ";
+        if (str_equal(text, words[i]))
+            return i;
+        str_join(known + used, sizeof known - used, i ? before : "", words[i], "");
+    }
+    refuse(reader, key, known);
+    return otherwise;
 }
 
 static bool is_known_key(const struct param_spec *specs, const char *key)

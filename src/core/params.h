@@ -39,14 +39,23 @@ void params_release(struct params *params);
 /* NULL when it was not given. */
 const char *params_get(const struct params *params, const char *key);
 
-/* The value parsed, or `fallback` when the key was not given; ERR_USAGE names the key and what was expected.
- * A bool is true/false, yes/no, on/off or 1/0. */
-enum err params_count(const struct params *params, const char *key, uint64_t fallback,
-                      uint64_t *out, struct error *why) MUST_USE;
-enum err params_number(const struct params *params, const char *key, double fallback, double *out,
-                       struct error *why) MUST_USE;
-enum err params_bool(const struct params *params, const char *key, bool fallback, bool *out,
-                     struct error *why) MUST_USE;
+/* Values of other types.  The first failure is kept in err: ERR_USAGE with the key and what was expected.  A value that
+ * cannot be read is `otherwise`, as is one that was not given. */
+struct params_reader {
+    const struct params *params; /* may be NULL */
+    struct error *why;
+    enum err err;
+};
+
+uint64_t params_count(struct params_reader *reader, const char *key, uint64_t otherwise,
+                      uint64_t min, uint64_t max);
+double params_number(struct params_reader *reader, const char *key, double otherwise, double min,
+                     double max);
+/* true/false, yes/no, on/off or 1/0. */
+bool params_bool(struct params_reader *reader, const char *key, bool otherwise);
+/* The index of one of the words, which end with NULL; "" is as if it were not given. */
+int params_word(struct params_reader *reader, const char *key, const char *const *words,
+                int otherwise);
 
 /* ERR_USAGE for a key that no spec has, with the nearest one suggested; `owner` is for the message: "dataset jsonl". */
 enum err params_check(const struct params *params, const struct param_spec *specs,

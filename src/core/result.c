@@ -15,21 +15,15 @@ void result_release(struct result *result)
     free(result->open);
     text_release(&result->notes);
     text_release(&result->warnings);
-    text_release(&result->strings);
+    arena_release(&result->strings);
     *result = (struct result){0};
 }
 
 /* ---- adding ---- */
 
-static size_t keep_string(struct result *result, const char *string)
+static char *keep_string(struct result *result, const char *string)
 {
-    if (!string)
-        return 0;
-    if (!result->strings.length)
-        text_add_bytes(&result->strings, "", 1); /* offset 0 means none */
-    size_t at = result->strings.length;
-    text_add_bytes(&result->strings, string, strlen(string) + 1);
-    return at;
+    return string ? arena_string(&result->strings, string, strlen(string)) : NULL;
 }
 
 static void add(struct result *result, enum result_kind kind, const char *key, double number,
@@ -46,17 +40,16 @@ static void add(struct result *result, enum result_kind kind, const char *key, d
                                                 .high = UNKNOWN,
                                                 .queries = UNKNOWN,
                                                 .unit = unit,
-                                                .end = result->count + 1};
+                                                .length = 1};
     result->count++;
     for (size_t i = 0; i < result->depth; i++) /* consistent while it grows */
-        items[result->open[i]].end = result->count;
+        items[result->open[i]].length++;
 }
 
 static void open_item(struct result *result, enum result_kind kind, const char *key)
 {
     add(result, kind, key, UNKNOWN, "");
-    XGROW(result->open, result->depth, result->open_capacity);
-    result->open[result->depth++] = result->count - 1;
+    *XADD(result->open, result->depth, result->open_capacity) = result->count - 1;
 }
 
 void result_begin(struct result *result, const char *name)
@@ -121,8 +114,7 @@ static void add_text(struct result *result, enum result_kind kind, const char *k
                      const char *text)
 {
     add(result, kind, key, UNKNOWN, "");
-    size_t at = keep_string(result, text);
-    result->items[result->count - 1].text = at;
+    result->items[result->count - 1].text = keep_string(result, text);
 }
 
 void result_text(struct result *result, const char *key, const char *text)
@@ -170,7 +162,7 @@ void result_flag(struct result *result, const char *key, bool value)
 static struct result_item *figure(struct result *result, const char *key)
 {
     const struct result_item *group = &result->items[result->open[result->depth - 1]];
-    const struct result_item *found = result_get(result, group, key);
+    const struct result_item *found = result_get(group, key);
     return found ? &result->items[found - result->items] : NULL;
 }
 
@@ -248,16 +240,15 @@ void result_hide_secrets(struct result *result)
 {
     for (size_t i = 0; i < result->count; i++) {
         const struct result_item *item = &result->items[i];
-        char *string = result->strings.bytes + item->text;
         struct text json = {0};
         if (!item->text)
             continue;
         if (item->kind == RESULT_TEXT) {
-            secret_hide_value(string);
+            secret_hide_value(item->text);
         } else {
-            text_add(&json, string);
+            text_add(&json, item->text);
             secret_hide_json(&json);
-            str_copy(string, strlen(string) + 1, text_get(&json));
+            str_copy(item->text, strlen(item->text) + 1, text_get(&json));
         }
         text_release(&json);
     }
@@ -277,37 +268,35 @@ void result_add_line(struct text *lines, const char *format, ...)
 
 /* ---- reading ---- */
 
-const struct result_item *result_first(const struct result *result, const struct result_item *of)
+const struct result_item *result_first(const struct result_item *of)
 {
-    return of && result->items + of->end > of + 1 ? of + 1 : NULL;
+    return of && of->length > 1 ? of + 1 : NULL;
 }
 
-const struct result_item *result_next(const struct result *result, const struct result_item *of,
-                                      const struct result_item *item)
+const struct result_item *result_next(const struct result_item *of, const struct result_item *item)
 {
-    return item->end < of->end ? result->items + item->end : NULL;
+    item += item->length;
+    return item < of + of->length ? item : NULL;
 }
 
-const struct result_item *result_get(const struct result *result, const struct result_item *group,
-                                     const char *key)
+const struct result_item *result_get(const struct result_item *group, const char *key)
 {
-    RESULT_EACH (item, result, group)
-        if (item->key && result_is_figure(item) && str_equal(result_key(result, item), key))
+    RESULT_EACH (item, group)
+        if (item->key && result_is_figure(item) && str_equal(item->key, key))
             return item;
     return NULL;
 }
 
-size_t result_length(const struct result *result, const struct result_item *of)
+size_t result_length(const struct result_item *of)
 {
     size_t length = 0;
-    RESULT_EACH (item, result, of)
+    RESULT_EACH (item, of)
         length++;
     return length;
 }
 
 /* "12" in a list is its item 12. */
-static const struct result_item *item_at(const struct result *result,
-                                         const struct result_item *list, const char *index)
+static const struct result_item *item_at(const struct result_item *list, const char *index)
 {
     size_t left = 0;
     for (const char *digit = index; *digit; digit++) {
@@ -315,28 +304,26 @@ static const struct result_item *item_at(const struct result *result,
             return NULL;
         left = 10 * left + (size_t)(*digit - '0');
     }
-    const struct result_item *item = result_first(result, list);
+    const struct result_item *item = result_first(list);
     for (; item && left; left--)
-        item = result_next(result, list, item);
+        item = result_next(list, item);
     return item;
 }
 
-const struct result_item *result_at(const struct result *result, const struct result_item *from,
-                                    const char *path)
+const struct result_item *result_at(const struct result_item *from, const char *path)
 {
     char name[RESULT_KEY_MAX];
     for (size_t length; from && *path; path += length + (path[length] == '.')) {
         length = strcspn(path, ".");
         chars_format(name, "%.*s", (int)length, path);
-        from = from->kind == RESULT_LIST ? item_at(result, from, name)
-                                         : result_get(result, from, name);
+        from = from->kind == RESULT_LIST ? item_at(from, name) : result_get(from, name);
     }
     return from;
 }
 
 const struct result_item *result_find(const struct result *result, const char *path)
 {
-    return result_at(result, result->items, path);
+    return result_at(result->items, path);
 }
 
 bool result_is_known(const struct result_item *item)
@@ -349,14 +336,9 @@ bool result_is_figure(const struct result_item *item)
     return item->kind < RESULT_ERROR;
 }
 
-const char *result_key(const struct result *result, const struct result_item *item)
+const char *result_string(const struct result_item *item)
 {
-    return item->key ? result->strings.bytes + item->key : NULL;
-}
-
-const char *result_string(const struct result *result, const struct result_item *item)
-{
-    return item && item->text ? result->strings.bytes + item->text : NULL;
+    return item ? item->text : NULL;
 }
 
 double result_value(const struct result_item *item)
@@ -364,27 +346,19 @@ double result_value(const struct result_item *item)
     return item ? item->number : UNKNOWN;
 }
 
-static const struct result_item *start(const struct result *result, const struct result_item *from)
+double result_number_at(const struct result_item *from, const char *path)
 {
-    return from ? from : result->items;
+    return result_value(result_at(from, path));
 }
 
-double result_number_at(const struct result *result, const struct result_item *from,
-                        const char *path)
+const char *result_text_at(const struct result_item *from, const char *path)
 {
-    return result_value(result_at(result, start(result, from), path));
+    return text_or_empty(result_string(result_at(from, path)));
 }
 
-const char *result_text_at(const struct result *result, const struct result_item *from,
-                           const char *path)
+bool result_flag_at(const struct result_item *from, const char *path)
 {
-    const char *text = result_string(result, result_at(result, start(result, from), path));
-    return text ? text : "";
-}
-
-bool result_flag_at(const struct result *result, const struct result_item *from, const char *path)
-{
-    return result_number_at(result, from, path) == 1;
+    return result_number_at(from, path) == 1;
 }
 
 const char *result_line(const struct text *lines, const char *line)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/err.h"
 #include "core/text.h"
 
@@ -35,13 +36,14 @@ enum result_kind {
 
 struct result_item {
     enum result_kind kind;
-    size_t key, text; /* offsets in the strings; 0: none */
-    double number;    /* a flag is 0 or 1 */
-    int64_t integer;  /* of a count: a double would round a seed */
+    const char *key; /* NULL: none */
+    char *text;      /* NULL: none */
+    double number;   /* a flag is 0 or 1 */
+    int64_t integer; /* of a count: a double would round a seed */
     /* Its uncertainty, interval of 95 % and number of queries; UNKNOWN. */
     double error, low, high, queries;
     const char *unit; /* as in record.def; "" for none */
-    size_t end;       /* index after its last item */
+    size_t length;    /* in items: itself, and all those in it, which follow */
 };
 
 /* The finding as phrases: each an item with text around it, omitted if unknown or 0. */
@@ -70,7 +72,7 @@ struct result {
     struct result_item *items; /* each before its children; the first contains all others */
     size_t count, capacity;
     struct text notes, warnings; /* consecutive NUL-terminated strings: result_line */
-    struct text strings;
+    struct arena strings;
     size_t *open, depth, open_capacity;
     const char *rows;                    /* path of the list that is its table; NULL: none */
     const struct result_column *columns; /* of that table; the last has no title; NULL: all */
@@ -151,37 +153,32 @@ void result_table(struct result *result, const char *path, const struct result_c
 #define result_warn(result, ...) result_add_line(&(result)->warnings, __VA_ARGS__)
 void result_add_line(struct text *lines, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* ---- reading: NULL is a missing item, whose values are unknown ---- */
+/* ---- reading: NULL is a missing item, whose values are unknown ----
+ *
+ * An item is read by itself; result->items is the outermost group. */
 
 /* Finds an item by its path, from the outermost group or from an item: "summary.joules", "points.0.energy_j.total" with
  * an index in a list; "" is the item itself. */
 const struct result_item *result_find(const struct result *result, const char *path);
-const struct result_item *result_at(const struct result *result, const struct result_item *from,
-                                    const char *path);
+const struct result_item *result_at(const struct result_item *from, const char *path);
 /* The item with this key in a group. */
-const struct result_item *result_get(const struct result *result, const struct result_item *group,
-                                     const char *key);
-const struct result_item *result_first(const struct result *result, const struct result_item *of);
-const struct result_item *result_next(const struct result *result, const struct result_item *of,
-                                      const struct result_item *item);
-size_t result_length(const struct result *result, const struct result_item *of);
+const struct result_item *result_get(const struct result_item *group, const char *key);
+const struct result_item *result_first(const struct result_item *of);
+const struct result_item *result_next(const struct result_item *of, const struct result_item *item);
+size_t result_length(const struct result_item *of);
 
-#define RESULT_EACH(item, result, of)                                                              \
-    for (const struct result_item *item = result_first(result, of); item;                          \
-         item = result_next(result, of, item))
+#define RESULT_EACH(item, of)                                                                      \
+    for (const struct result_item *item = result_first(of); item; item = result_next(of, item))
 
 bool result_is_known(const struct result_item *item);  /* false for groups and lists */
 bool result_is_figure(const struct result_item *item); /* not a property of another */
-const char *result_key(const struct result *result, const struct result_item *item);
-const char *result_string(const struct result *result, const struct result_item *item);
+const char *result_string(const struct result_item *item);
 double result_value(const struct result_item *item); /* UNKNOWN unless a number, count or flag */
 
-/* The values at a path from the outermost group (from: NULL) or from an item; "" and false if unknown. */
-double result_number_at(const struct result *result, const struct result_item *from,
-                        const char *path);
-const char *result_text_at(const struct result *result, const struct result_item *from,
-                           const char *path);
-bool result_flag_at(const struct result *result, const struct result_item *from, const char *path);
+/* The values at a path from an item; "" and false if unknown. */
+double result_number_at(const struct result_item *from, const char *path);
+const char *result_text_at(const struct result_item *from, const char *path);
+bool result_flag_at(const struct result_item *from, const char *path);
 
 /* The line after `line` of notes or warnings, the first for NULL; NULL after the last. */
 const char *result_line(const struct text *lines, const char *line);

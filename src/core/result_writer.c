@@ -34,7 +34,7 @@ static const char *unit_of(const struct result *result, const char *key)
 {
     const char *unit = find_unit(key);
     if (!unit)
-        unit = find_unit(result_key(result, open_group(result)));
+        unit = find_unit((open_group(result))->key);
     return unit ? unit : "";
 }
 
@@ -50,7 +50,7 @@ static const struct result_item *number_of(const struct result *result, const ch
     if (!length)
         return last > group && last->kind == RESULT_NUMBER && last->key ? last : NULL;
     chars_format(of, "%.*s", (int)length - 1, key);
-    return result_get(result, group, of);
+    return result_get(group, of);
 }
 
 /* ---- the target ---- */
@@ -78,7 +78,7 @@ static void put_number(void *to, const char *key, double value)
     struct result *result = to;
     const struct result_item *of = number_of(result, key);
     if (of)
-        result_uncertain(result, result_key(result, of), value);
+        result_uncertain(result, of->key, value);
     result_number(result, key, value, of ? of->unit : unit_of(result, key));
 }
 

@@ -304,12 +304,20 @@ bool str_equal_nocase(const char *a, const char *b)
     return *a == '\0' && *b == '\0';
 }
 
+const void *str_find(const char *name, const void *items, size_t count, size_t item_size)
+{
+    const char *item = items;
+    for (size_t i = 0; name && i < count; i++, item += item_size) {
+        const char *own = *(const char *const *)(const void *)item;
+        if (own && str_equal(own, name))
+            return item;
+    }
+    return NULL;
+}
+
 bool str_is_listed(const char *name, const char *const *names, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (str_equal(names[i], name))
-            return true;
-    return false;
+    return str_find(name, names, count, sizeof *names);
 }
 
 bool str_contains_nocase(const char *haystack, const char *needle)

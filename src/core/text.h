@@ -93,6 +93,11 @@ bool str_starts(const char *string, const char *prefix);
 bool str_ends(const char *string, const char *ending);
 bool str_equal_nocase(const char *a, const char *b);
 bool str_is_listed(const char *name, const char *const *names, size_t count);
+
+/* The first item of an array of strings, or of structs whose first member is a string, which equals `name`; NULL if
+ * there is none, and for a name of NULL.  STR_FIND is for an array whose length is known. */
+const void *str_find(const char *name, const void *items, size_t count, size_t item_size);
+#define STR_FIND(name, array) str_find(name, array, COUNT_OF(array), sizeof *(array))
 bool str_contains_nocase(const char *haystack, const char *needle);
 
 /* Strict parsing: surrounding white space is allowed, anything else left over, an empty string,

@@ -40,12 +40,14 @@ _Noreturn void end_without_memory(void);
 
 /* Ensures capacity for one more element after `count`; returns the array, perhaps moved. */
 void *xgrow(void *items, size_t *capacity, size_t count, size_t item_size) NEVER_NULL;
-/* The same for a variable or member that has the array:
- *
- *     XGROW(list->items, list->count, list->capacity);
- *     list->items[list->count++] = item;
- */
+/* The same for a variable or member that has the array. */
 #define XGROW(items, count, capacity)                                                              \
     ((items) = xgrow((void *)(items), &(capacity), count, sizeof *(items)))
+/* Appends an element, which is not initialized, and returns its address:
+ *
+ *     *XADD(list->items, list->count, list->capacity) = item;
+ *
+ * `item` must not depend on the list, since it may be evaluated before or after. */
+#define XADD(items, count, capacity) (XGROW(items, count, capacity), &(items)[(count)++])
 
 #endif

@@ -430,17 +430,12 @@ static enum err read_levels(struct builtin *builtin, const char *list, struct er
 
 static enum err read_params(struct builtin *builtin, const struct params *params, struct error *why)
 {
-    const char *split = params_get(params, "split");
-    builtin->test = !split || str_equal(split, "test");
-    if (!builtin->test && !str_equal(split, "train"))
-        return err_set(why, ERR_USAGE, "split=%s: expected train or test", split);
-    enum err err = params_count(params, "seed", 0, &builtin->seed, why);
-    if (!err)
-        err = params_count(params, "count", DEFAULT_COUNT, &builtin->count, why);
-    if (!err && (builtin->count == 0 || builtin->count > INT64_MAX))
-        err = err_set(why, ERR_USAGE, "count=%" PRIu64 ": expected 1 or more", builtin->count);
-    if (!err)
-        err = read_tasks(builtin, params_get(params, "tasks"), why);
+    static const char *const SPLITS[] = {"test", "train", NULL};
+    struct params_reader read = {params, why, ERR_OK};
+    builtin->test = params_word(&read, "split", SPLITS, 0) == 0;
+    builtin->seed = params_count(&read, "seed", 0, 0, UINT64_MAX);
+    builtin->count = params_count(&read, "count", DEFAULT_COUNT, 1, INT64_MAX);
+    enum err err = read.err ? read.err : read_tasks(builtin, params_get(params, "tasks"), why);
     if (!err)
         err = read_levels(builtin, params_get(params, "level"), why);
     return err;

@@ -39,45 +39,19 @@ struct lengths {
     uint64_t yielded;
 };
 
-static enum err in_range(const char *key, uint64_t value, uint64_t min, uint64_t max,
-                         struct error *why)
-{
-    if (value >= min && value <= max)
-        return ERR_OK;
-    return err_set(why, ERR_USAGE, "%s=%" PRIu64 ": expected %" PRIu64 " to %" PRIu64, key, value,
-                   min, max);
-}
-
-static enum err read_params(const struct params *params, struct lengths *out, struct error *why)
-{
-    const struct {
-        const char *key;
-        uint64_t otherwise, min, max;
-        uint64_t *to;
-    } NUMBERS[] = {
-        {"prompt_length", 100, 1, LENGTH_MAX, &out->prompt},
-        {"output_length", 0, 0, LENGTH_MAX, &out->output},
-        {"num_samples", 8, 1, INT64_MAX, &out->samples},
-        {"chars_per_token", 0, 0, 64, &out->chars_per_token},
-        {"seed", 0, 0, UINT64_MAX, &out->seed},
-    };
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < COUNT_OF(NUMBERS) && !err; i++) {
-        err = params_count(params, NUMBERS[i].key, NUMBERS[i].otherwise, NUMBERS[i].to, why);
-        if (!err)
-            err = in_range(NUMBERS[i].key, *NUMBERS[i].to, NUMBERS[i].min, NUMBERS[i].max, why);
-    }
-    return err;
-}
-
 static enum err fixed_open(const struct dataset_config *config, struct dataset *out,
                            struct error *why)
 {
+    struct params_reader read = {config->params, why, ERR_OK};
     struct lengths *lengths = XNEW(lengths);
-    enum err err = read_params(config->params, lengths, why);
-    if (err) {
+    lengths->prompt = params_count(&read, "prompt_length", 100, 1, LENGTH_MAX);
+    lengths->output = params_count(&read, "output_length", 0, 0, LENGTH_MAX);
+    lengths->samples = params_count(&read, "num_samples", 8, 1, INT64_MAX);
+    lengths->chars_per_token = params_count(&read, "chars_per_token", 0, 0, 64);
+    lengths->seed = params_count(&read, "seed", 0, 0, UINT64_MAX);
+    if (read.err) {
         free(lengths);
-        return err;
+        return read.err;
     }
     out->state = lengths;
     out->count = (int64_t)lengths->samples;

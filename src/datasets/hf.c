@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "datasets/dataset.h"
@@ -89,8 +90,7 @@ static enum err add_shard(struct shards *shards, const char *directory, const ch
     if (!name || !*name || strchr(name, '/'))
         return err_set(why, ERR_BAD_VALUE, "%s/state.json: '%s' is not the name of a data file",
                        directory, name ? name : "");
-    XGROW(shards->paths, shards->count, shards->capacity);
-    shards->paths[shards->count++] = path_join(directory, name);
+    *XADD(shards->paths, shards->count, shards->capacity) = path_join(directory, name);
     return ERR_OK;
 }
 
@@ -116,9 +116,7 @@ static enum err read_state(const char *directory, const char *wanted, struct sha
 
 static void shards_release(struct shards *shards)
 {
-    for (size_t i = 0; i < shards->count; i++)
-        free(shards->paths[i]);
-    free(shards->paths);
+    memory_free_strings(shards->paths, shards->count);
     *shards = (struct shards){0};
 }
 

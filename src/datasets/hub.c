@@ -3,6 +3,7 @@
  * continues where it stopped.  HF_TOKEN in the environment gives access to gated datasets. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,17 +84,14 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
     enum err err = url_read(out->base, &out->url, &reason);
     if (err)
         return err_set(why, err, "base_url: %s", reason.text);
-    err = params_count(params, "tries", 4, &out->tries, why);
-    if (!err)
-        err = params_number(params, "retry_delay", 1, &out->delay_s, why);
-    if (!err && (out->tries < 1 || out->tries > TRIES_MAX || out->delay_s < 0))
-        err = err_set(why, ERR_USAGE, "expected tries from 1 to %d and retry_delay from 0",
-                      TRIES_MAX);
-    if (!err)
-        add_token(out);
-    if (err)
+    struct params_reader read = {params, why, ERR_OK};
+    out->tries = params_count(&read, "tries", 4, 1, TRIES_MAX);
+    out->delay_s = params_number(&read, "retry_delay", 1, 0, INFINITY);
+    if (read.err)
         hub_server_release(out);
-    return err;
+    else
+        add_token(out);
+    return read.err;
 }
 
 /* Percent-encodes a value for a query or a file name: everything but letters, digits, "-", "_" and inner dots. */
@@ -288,24 +286,18 @@ static const struct jv *find_split(const struct jv *entries, const char *config,
 /* "default" or "main" if there is one, otherwise the first. */
 static const char *choose_config(const struct jv *entries)
 {
-    static const char *const LIKELY[] = {"default", "main", NULL};
-    for (size_t i = 0; i < COUNT_OF(LIKELY); i++) {
-        const struct jv *entry = find_split(entries, LIKELY[i], NULL);
-        if (entry)
-            return jv_get_text(entry, "config");
-    }
-    return NULL;
+    const struct jv *entry = find_split(entries, "default", NULL);
+    entry = entry ? entry : find_split(entries, "main", NULL);
+    return jv_get_text(entry ? entry : jv_first(entries), "config");
 }
 
+/* "test", "validation" or "train", otherwise the first. */
 static const char *choose_split(const struct jv *entries, const char *config)
 {
-    static const char *const LIKELY[] = {"test", "validation", "train", NULL};
-    for (size_t i = 0; i < COUNT_OF(LIKELY); i++) {
-        const struct jv *entry = find_split(entries, config, LIKELY[i]);
-        if (entry)
-            return jv_get_text(entry, "split");
-    }
-    return NULL;
+    const struct jv *entry = find_split(entries, config, "test");
+    entry = entry ? entry : find_split(entries, config, "validation");
+    entry = entry ? entry : find_split(entries, config, "train");
+    return jv_get_text(entry ? entry : find_split(entries, config, NULL), "split");
 }
 
 static enum err unknown_split(const struct hub_pages *pages, const struct jv *entries,
@@ -380,13 +372,13 @@ static enum err hub_pages_init(struct hub_pages *out, const struct params *param
                                struct error *why)
 {
     struct text folder = {0};
+    struct params_reader read = {params, why, ERR_OK};
     const char *dataset = params_get(params, "dataset");
     *out = (struct hub_pages){0};
     if (!dataset || !*dataset)
         return err_set(why, ERR_USAGE, "dataset hub needs dataset=OWNER/NAME");
-    enum err err = hub_server_init(&out->server, params, why);
-    if (!err)
-        err = params_bool(params, "refresh", false, &out->refresh, why);
+    out->refresh = params_bool(&read, "refresh", false);
+    enum err err = read.err ? read.err : hub_server_init(&out->server, params, why);
     out->dataset = xstrdup(dataset);
     out->config = copy_of(params_get(params, "config"));
     out->split = copy_of(params_get(params, "split"));

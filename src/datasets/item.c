@@ -49,15 +49,13 @@ static bool metadata_field(const struct item *item, const char *path, struct tex
 
 bool item_field(const struct item *item, const char *name, struct text *out)
 {
-    const struct {
-        const char *name, *value;
-    } OWN[] = {{"problem", item->problem}, {"subject", item->subject}, {"id", item->id}};
-    for (size_t i = 0; i < COUNT_OF(OWN); i++)
-        if (str_equal(name, OWN[i].name)) {
-            text_add(out, OWN[i].value);
-            return true;
-        }
-    return metadata_field(item, name, out);
+    const char *const own[][2] = {
+        {"problem", item->problem}, {"subject", item->subject}, {"id", item->id}};
+    const char *const *found = STR_FIND(name, own);
+    if (!found)
+        return metadata_field(item, name, out);
+    text_add(out, found[1]);
+    return true;
 }
 
 void item_field_names(const struct item *item, struct text *out)

@@ -22,16 +22,15 @@ static void null_close(struct dataset *dataset)
 static enum err null_open(const struct dataset_config *config, struct dataset *out,
                           struct error *why)
 {
+    struct params_reader read = {config->params, why, ERR_OK};
     const char *problem = params_get(config->params, "problem");
     struct null *null = XNEW(null);
     out->state = null;
-    enum err err = params_count(config->params, "count", 8, &null->count, why);
-    if (!err && (null->count == 0 || null->count > INT64_MAX))
-        err = err_set(why, ERR_USAGE, "count=%" PRIu64 ": expected 1 or more", null->count);
+    null->count = params_count(&read, "count", 8, 1, INT64_MAX);
     str_set(&null->problem, problem && *problem ? problem : "Hello.");
-    if (err) {
+    if (read.err) {
         null_close(out);
-        return err;
+        return read.err;
     }
     out->count = (int64_t)null->count;
     return ERR_OK;

@@ -195,17 +195,13 @@ static enum err add_position(const struct row_feed *feed, const struct feed_row 
 
 static enum err read_params(struct row_feed *feed, const struct params *params, struct error *why)
 {
-    enum err err = row_mapping_init(&feed->mapping, params, why);
-    if (!err)
-        err = params_count(params, "offset", 0, &feed->offset, why);
-    if (!err)
-        err = params_count(params, "limit", UINT64_MAX, &feed->limit, why);
-    if (!err)
-        err = params_count(params, "shuffle", 0, &feed->shuffle_seed, why);
-    if (!err)
-        err = params_bool(params, "skip_bad", false, &feed->skip_bad, why);
+    struct params_reader read = {params, why, row_mapping_init(&feed->mapping, params, why)};
+    feed->offset = params_count(&read, "offset", 0, 0, UINT64_MAX);
+    feed->limit = params_count(&read, "limit", UINT64_MAX, 0, UINT64_MAX);
+    feed->shuffle_seed = params_count(&read, "shuffle", 0, 0, UINT64_MAX);
+    feed->skip_bad = params_bool(&read, "skip_bad", false);
     feed->shuffle = params_get(params, "shuffle") != NULL;
-    return err;
+    return read.err;
 }
 
 static enum err skip_offset(struct row_feed *feed, struct error *why)

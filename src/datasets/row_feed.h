@@ -38,7 +38,7 @@ struct jv;
         {"without", "FIELDS", "skip rows in which one of FIELD|FIELD is not empty"}
 
 /* How a dataset gives the correct option.  ANSWER_ANY: any of these, if it is unambiguous. */
-enum answer_kind { ANSWER_ANY, ANSWER_LETTER, ANSWER_INDEX, ANSWER_TEXT };
+enum answer_kind { ANSWER_LETTER, ANSWER_INDEX, ANSWER_TEXT, ANSWER_ANY };
 
 struct row_mapping {
     struct params params;                                              /* owns the strings below */

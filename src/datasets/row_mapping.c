@@ -103,23 +103,6 @@ struct choices {
     size_t count;
 };
 
-static enum err parse_answer_kind(const char *word, enum answer_kind *out, struct error *why)
-{
-    static const char *const WORDS[] = {
-        [ANSWER_ANY] = "any",
-        [ANSWER_LETTER] = "letter",
-        [ANSWER_INDEX] = "index",
-        [ANSWER_TEXT] = "text",
-    };
-    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
-        if (word && str_equal(word, WORDS[i])) {
-            *out = (enum answer_kind)i;
-            return ERR_OK;
-        }
-    return err_set(why, ERR_USAGE, "answer_is=%s: expected letter, index, text or any",
-                   word ? word : "");
-}
-
 static enum err add_option(struct choices *choices, const struct jv *option, struct error *why)
 {
     if (field_is_empty(option))
@@ -257,9 +240,11 @@ static const char *given_or(const struct params *params, const char *key, const 
 
 enum err row_mapping_init(struct row_mapping *out, const struct params *params, struct error *why)
 {
+    static const char *const KINDS[] = {"letter", "index", "text", "any", NULL};
     *out = (struct row_mapping){0};
     params_copy(&out->params, params);
     const struct params *own = &out->params;
+    struct params_reader read = {own, why, ERR_OK};
     out->problem = given_or(own, "problem", PROBLEM_NAMES);
     out->answer = given_or(own, "answer", ANSWER_NAMES);
     out->subject = given_or(own, "subject", SUBJECT_NAMES);
@@ -272,12 +257,11 @@ enum err row_mapping_init(struct row_mapping *out, const struct params *params, 
     out->require = given_or(own, "require", NULL);
     out->without = given_or(own, "without", NULL);
     out->shuffle_choices = params_get(own, "shuffle_choices") != NULL;
-    enum err err = params_count(own, "shuffle_choices", 0, &out->seed, why);
-    if (!err)
-        err = parse_answer_kind(given_or(own, "answer_is", "any"), &out->answer_is, why);
-    if (err)
+    out->seed = params_count(&read, "shuffle_choices", 0, 0, UINT64_MAX);
+    out->answer_is = (enum answer_kind)params_word(&read, "answer_is", KINDS, ANSWER_ANY);
+    if (read.err)
         row_mapping_release(out);
-    return err;
+    return read.err;
 }
 
 void row_mapping_release(struct row_mapping *mapping)

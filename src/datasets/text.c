@@ -54,11 +54,9 @@ static enum err open_file(struct passages *passages, const char *path, struct er
 enum err dataset_text_window(const struct params *params, uint64_t *out, struct error *why)
 {
     enum { LEAST = 16, MOST = 1 << 20 };
-    enum err err = params_count(params, "window", DATASET_TEXT_WINDOW, out, why);
-    if (!err && (*out < LEAST || *out > MOST))
-        err = err_set(why, ERR_USAGE, "window=%" PRIu64 ": expected %d to %d tokens", *out, LEAST,
-                      MOST);
-    return err;
+    struct params_reader read = {params, why, ERR_OK};
+    *out = params_count(&read, "window", DATASET_TEXT_WINDOW, LEAST, MOST);
+    return read.err;
 }
 
 static enum err text_open(const struct dataset_config *config, struct dataset *out,

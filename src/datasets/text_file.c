@@ -45,9 +45,9 @@ static void close_rows(void *state)
 static enum err read_separator(const struct params *params, const char *path, char *out,
                                struct error *why)
 {
-    static const struct {
+    static const struct separator {
         const char *word;
-        char separator;
+        char character;
     } WORDS[] = {{"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"pipe", '|'},
                  {"\\t", '\t'},  {",", ','},         {";", ';'},    {"|", '|'}};
     const char *word = params_get(params, "separator");
@@ -55,12 +55,12 @@ static enum err read_separator(const struct params *params, const char *path, ch
     *out = dot && str_equal_nocase(dot, ".tsv") ? '\t' : ',';
     if (!word)
         return ERR_OK;
-    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
-        if (str_equal(word, WORDS[i].word)) {
-            *out = WORDS[i].separator;
-            return ERR_OK;
-        }
-    return err_set(why, ERR_USAGE, "separator=%s: expected comma, semicolon, tab or pipe", word);
+    const struct separator *found = STR_FIND(word, WORDS);
+    if (!found)
+        return err_set(why, ERR_USAGE, "separator=%s: expected comma, semicolon, tab or pipe",
+                       word);
+    *out = found->character;
+    return ERR_OK;
 }
 
 static enum err open_rows(const struct dataset *dataset, const struct params *params,

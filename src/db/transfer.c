@@ -458,8 +458,7 @@ struct attempts {
 static enum err take_attempt(void *context, const struct db_run *run)
 {
     struct attempts *attempts = context;
-    XGROW(attempts->items, attempts->count, attempts->capacity);
-    struct attempt *item = &attempts->items[attempts->count++];
+    struct attempt *item = XADD(attempts->items, attempts->count, attempts->capacity);
     *item = (struct attempt){.path = run->path ? xstrdup(run->path) : NULL};
     return item->path && chars_copy(item->id, run->id) ? ERR_OK : ERR_BAD_VALUE;
 }

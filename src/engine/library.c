@@ -209,7 +209,7 @@ static enum err open_file(const char *path, bool accept_untested, struct error *
     struct engine_library *facts = &process.facts;
     const char *const names[] = {path, NULL};
     *facts = (struct engine_library){0};
-    enum err err = dl_open(&process.dl, names, why);
+    enum err err = dl_open(&process.dl, NULL, names, why);
     if (err)
         return err;
     /* A system library has no directory in its name; the dynamic loader has its path. */

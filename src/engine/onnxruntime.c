@@ -92,14 +92,12 @@ static enum err check(const struct ort_timer *timer, struct ort_status *status, 
 
 enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *why)
 {
-    const char *given = getenv("IPW_ONNXRUNTIME_LIB");
-    const char *const NAMES[] = {given && *given ? given : "libonnxruntime.so.1",
-                                 given && *given ? NULL : "libonnxruntime.so", NULL};
+    static const char *const NAMES[] = {"libonnxruntime.so.1", "libonnxruntime.so", NULL};
     const struct ort_base *(*get_base)(void) = NULL;
     const struct dl_symbol symbol = {"OrtGetApiBase", &get_base, true};
     struct ort_timer *timer = XNEW(timer);
     timer->threads = threads;
-    enum err err = dl_open(&timer->dl, NAMES, why);
+    enum err err = dl_open(&timer->dl, "IPW_ONNXRUNTIME_LIB", NAMES, why);
     if (err) {
         free(timer);
         return err_set(why, ERR_UNSUPPORTED,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/xalloc.h"
@@ -69,8 +70,7 @@ static bool has_file(const struct shipped_names *names, const char *file, size_t
 
 static void add(struct shipped_names *names, const char *file, size_t length)
 {
-    XGROW(names->items, names->count, names->capacity);
-    names->items[names->count++] = xstrndup(file, length);
+    *XADD(names->items, names->count, names->capacity) = xstrndup(file, length);
 }
 
 static void list_in(const char *folder, struct shipped_names *out)
@@ -104,9 +104,7 @@ void shipped_list(struct shipped_names *out)
 
 void shipped_names_release(struct shipped_names *names)
 {
-    for (size_t i = 0; i < names->count; i++)
-        free(names->items[i]);
-    free(names->items);
+    memory_free_strings(names->items, names->count);
     *names = (struct shipped_names){0};
 }
 

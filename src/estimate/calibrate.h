@@ -123,7 +123,8 @@ struct calibrate_origin {
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* source of the rows: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* source of coefficients that were not fitted */
-    const struct hardware_timings *timings; /* TIMINGS_RUNTIMES tables, those with items first */
+    const struct hardware_timings *timings;
+    size_t timing_count; /* at most TIMINGS_RUNTIMES */
 };
 
 /* JSON for --hardware-file: the base with its figures replaced by the fitted and attained ones, or an entry of those

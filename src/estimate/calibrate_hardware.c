@@ -206,7 +206,8 @@ static void replace_rest(struct build *build)
             fmin(build->c->bytes_per_s / hardware_main_memory(build->base)->bytes_per_s.value, 1);
     if (!build->c->has_no_energy)
         build->made.idle_w = fitted(build, &build->c->constant_w, 1);
-    for (size_t i = 0; build->origin->timings && i < TIMINGS_RUNTIMES; i++)
+    build->made.timing_count = build->origin->timing_count;
+    for (size_t i = 0; i < build->made.timing_count; i++)
         build->made.timings[i] = build->origin->timings[i];
     if (is_known(build->c->launch_s))
         build->made.launch_s = attained(build, build->c->launch_s);
@@ -243,7 +244,7 @@ static void replace_identity(struct build *build)
     const char *name = machine ? machine : "this machine";
     make_id(base ? base->id : id, made->id, sizeof made->id);
     chars_format(made->name, "%.80s, calibrated", base ? base->name : name);
-    made->aliases = made->matches = NULL; /* those of the base */
+    made->aliases = made->matches = (struct hardware_names){0}; /* those of the base */
     made->processor = (struct hardware_processor){0};
     made->note = "idle is the constant term of the fit: power under load, excluding the work";
     if (build->c->has_no_energy)

@@ -114,11 +114,11 @@ static void put_rows(struct result *result, const struct calibration *c)
     result_end(result);
 }
 
-static size_t count_operations(const struct hardware_timings *timings)
+static size_t count_operations(const struct calibrate_origin *origin)
 {
     size_t operations = 0;
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++)
-        operations += timings[i].count;
+    for (size_t i = 0; i < origin->timing_count; i++)
+        operations += origin->timings[i].count;
     return operations;
 }
 
@@ -129,10 +129,8 @@ static void put_aside(struct result *result, const struct calibrate_outcome *out
     result_text(result, "no_energy", outcome->no_energy);
     result_count(result, "launch_rows", outcome->calibration->launch_rows);
     result_list(result, "timings");
-    for (size_t i = 0; i < TIMINGS_RUNTIMES; i++) {
+    for (size_t i = 0; i < outcome->origin.timing_count; i++) {
         const struct hardware_timings *timings = &outcome->origin.timings[i];
-        if (!timings->count)
-            continue;
         result_group(result, NULL);
         result_text(result, "runtime", timings->runtime);
         result_count(result, "operations", timings->count);
@@ -163,7 +161,7 @@ void calibration_to_result(const struct calibrate_outcome *outcome, struct resul
     put_coefficients(result, c);
     put_fit(result, c);
     put_caches(result, c);
-    result_count(result, "operations", count_operations(origin->timings));
+    result_count(result, "operations", count_operations(origin));
     result_text(result, "hardware_file", outcome->file);
     put_points(result, c);
     put_aside(result, outcome);

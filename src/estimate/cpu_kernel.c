@@ -351,7 +351,7 @@ static double compute_s(const struct subgraph *subgraph, const struct roofline_w
 static double threads_of(const struct rates *rates)
 {
     const struct hardware_timings *timings = &rates->hardware->timings[0];
-    return timings->count && timings->threads > 1 ? timings->threads : 1;
+    return rates->hardware->timing_count && timings->threads > 1 ? timings->threads : 1;
 }
 
 /* Rates are those of all threads.  Products are always parallelized, with a barrier at the end of an operator; a file

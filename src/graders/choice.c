@@ -255,13 +255,9 @@ struct choice {
 static enum err choice_configure(const struct grader_config *config, void *state, struct error *why)
 {
     struct choice *choice = state;
-    uint64_t options;
-    enum err err = params_count(config->params, "options", 10, &options, why);
-    if (!err && (options < 2 || options > 26))
-        return err_set(why, ERR_USAGE, "options=%llu: expected 2 to 26",
-                       (unsigned long long)options);
-    choice->options = err ? 0 : (unsigned)options;
-    return err ? err : final_read(config->params, &choice->final, why);
+    struct params_reader read = {config->params, why, ERR_OK};
+    choice->options = (unsigned)params_count(&read, "options", 10, 2, 26);
+    return read.err ? read.err : final_read(config->params, &choice->final, why);
 }
 
 static enum err choice_grade(const void *state, const struct grading *what, struct grade *out,

@@ -13,10 +13,10 @@ static enum err contains_configure(const struct grader_config *config, void *sta
                                    struct error *why)
 {
     struct contains *contains = state;
-    enum err err = references_read(config->params, contains->references, why);
-    if (!err)
-        err = fold_read(config->params, &contains->fold, why);
-    return err ? err : params_bool(config->params, "words", true, &contains->whole_words, why);
+    struct params_reader read = {config->params, why,
+                                 references_read(config->params, contains->references, why)};
+    contains->whole_words = params_bool(&read, "words", true);
+    return read.err ? read.err : fold_read(config->params, &contains->fold, why);
 }
 
 static void compare(const struct contains *contains, const struct references *references,

@@ -76,14 +76,10 @@ static enum err judge_configure(const struct grader_config *config, void *state,
             mode = &MODES[i];
     if (!mode)
         return err_set(why, ERR_USAGE, "mode=%s: expected truth or simpleqa", wanted);
-    uint64_t retries;
-    enum err err = params_count(config->params, "retries", 3, &retries, why);
-    if (!err && (retries < 1 || retries > RETRIES_MAX))
-        err =
-            err_set(why, ERR_USAGE, "retries=%" PRIu64 ": expected 1 to %d", retries, RETRIES_MAX);
-    if (!err)
-        *judge = (struct judge_grader){config->judge, mode, (unsigned)retries};
-    return err;
+    struct params_reader read = {config->params, why, ERR_OK};
+    *judge = (struct judge_grader){config->judge, mode,
+                                   (unsigned)params_count(&read, "retries", 3, 1, RETRIES_MAX)};
+    return read.err;
 }
 
 /* ---- the prompt ---- */

@@ -501,13 +501,13 @@ bool number_whole(struct slice text, struct number *out)
 
 enum err tolerance_read(const struct params *params, struct tolerance *out, struct error *why)
 {
-    *out = (struct tolerance){.given = params_get(params, "rel") || params_get(params, "abs")};
-    enum err err = params_number(params, "rel", 1e-6, &out->relative, why);
-    if (!err)
-        err = params_number(params, "abs", 0, &out->absolute, why);
-    if (!err && (out->relative < 0 || out->absolute < 0))
-        return err_set(why, ERR_USAGE, "rel and abs: expected 0 or more");
-    return err;
+    struct params_reader read = {params, why, ERR_OK};
+    *out = (struct tolerance){
+        .given = params_get(params, "rel") || params_get(params, "abs"),
+        .relative = params_number(&read, "rel", 1e-6, 0, INFINITY),
+        .absolute = params_number(&read, "abs", 0, 0, INFINITY),
+    };
+    return read.err;
 }
 
 /* A decimal represents an exact value, such as 1/7, if it has at least this many significant digits. */

@@ -108,13 +108,10 @@ static const struct param_spec SCORE_PARAMS[] = {
 static enum err score_configure(const struct grader_config *config, void *state, struct error *why)
 {
     struct score_options *options = state;
-    enum err err = references_read(config->params, options->references, why);
-    if (!err)
-        err = params_number(config->params, "threshold", 0.5, &options->threshold, why);
-    if (!err && (options->threshold < 0 || options->threshold > 1))
-        return err_set(why, ERR_USAGE, "threshold=%g: expected a number from 0 to 1",
-                       options->threshold);
-    return err;
+    struct params_reader read = {config->params, why,
+                                 references_read(config->params, options->references, why)};
+    options->threshold = params_number(&read, "threshold", 0.5, 0, 1);
+    return read.err;
 }
 
 static void score_grade(const struct score_options *options, const struct grading *what,

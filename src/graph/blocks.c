@@ -1,6 +1,16 @@
 /* Each block sets the component of the nodes that it adds, and resets it at its end. */
 #include "graph/blocks.h"
 
+#include "graph/transformers.h"
+
+struct block block_of(const struct transformer_tower *tower)
+{
+    return (struct block){.hidden = tower->hidden,
+                          .heads = tower->heads,
+                          .intermediate = tower->intermediate,
+                          .activation = tower->activation};
+}
+
 tensor_id block_norm_of(struct build *build, const struct block *block, const char *name,
                         tensor_id x)
 {
@@ -175,6 +185,14 @@ tensor_id block_text_input(struct build *build, int64_t batch, int64_t tokens)
     build->graph->batch = (double)batch;
     build->graph->tokens = (double)batch * (double)tokens;
     return build_input(build, "input_ids", GRAPH_INT64, DIMS(batch, tokens));
+}
+
+tensor_id block_image_input(struct build *build, int64_t channels,
+                            const struct graph_options *options)
+{
+    build->graph->batch = (double)options->batch;
+    return build_input(build, "pixel_values", GRAPH_FLOAT,
+                       DIMS(options->batch, channels, options->image, options->image));
 }
 
 tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t cached,

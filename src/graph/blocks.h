@@ -18,6 +18,9 @@
 
 #include "graph/build.h"
 
+struct graph_options;
+struct transformer_tower;
+
 struct block {
     int64_t hidden, heads;
     int64_t head_size;    /* 0: hidden / heads */
@@ -33,6 +36,9 @@ struct block {
     bool has_fused_qkv;                    /* one matrix for Q, K and V */
     bool has_no_qkv_bias, has_no_key_bias; /* all other matrices have a bias */
 };
+
+/* Pre-norm layers of these sizes, not causal. */
+struct block block_of(const struct transformer_tower *tower);
 
 struct block_attention_names {
     const char *norm;
@@ -76,6 +82,9 @@ tensor_id block_norm_of(struct build *build, const struct block *block, const ch
 
 /* The input of a text model: (batch, tokens) integers. */
 tensor_id block_text_input(struct build *build, int64_t batch, int64_t tokens);
+/* The input of an image model: (batch, channels, height, width). */
+tensor_id block_image_input(struct build *build, int64_t channels,
+                            const struct graph_options *options);
 /* Rows of a trained position table, (1, tokens, hidden), after `cached` tokens; more tokens than positions is an
  * error. */
 tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t cached,

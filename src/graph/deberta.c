@@ -22,7 +22,7 @@ struct projection {
 
 static struct projection projection_of(struct pass *pass, const char *weight, const char *bias)
 {
-    int64_t dims[] = {pass->sizes->hidden, pass->sizes->hidden};
+    int64_t dims[] = {pass->sizes->tower.hidden, pass->sizes->tower.hidden};
     return (struct projection){build_tensor(pass->b, GRAPH_PARAMETER, weight, 2, dims),
                                bias ? build_tensor(pass->b, GRAPH_PARAMETER, bias, 1, dims)
                                     : GRAPH_NONE};
@@ -30,7 +30,7 @@ static struct projection projection_of(struct pass *pass, const char *weight, co
 
 static tensor_id apply(struct pass *pass, const char *name, struct projection by, tensor_id x)
 {
-    return build_linear_with(pass->b, name, x, by.weight, by.bias, pass->sizes->hidden);
+    return build_linear_with(pass->b, name, x, by.weight, by.bias, pass->sizes->tower.hidden);
 }
 
 /* Scores of each token with each row of the projected table, then gathered by distance and scaled. */
@@ -39,17 +39,18 @@ static tensor_id position_scores(struct pass *pass, const char *name, tensor_id 
 {
     struct build *b = pass->b;
     const struct transformer_deberta *sizes = pass->sizes;
-    int64_t size = sizes->hidden / sizes->heads;
+    int64_t size = sizes->tower.hidden / sizes->tower.heads;
     b->component = DECODER_ATTN_SCORES;
-    states =
-        build_rearrange(b, "heads", states, DIMS(pass->batch, sizes->heads, pass->tokens, size));
-    rows = build_rearrange(b, "distances", rows, DIMS(1, sizes->heads, size, sizes->distances));
+    states = build_rearrange(b, "heads", states,
+                             DIMS(pass->batch, sizes->tower.heads, pass->tokens, size));
+    rows =
+        build_rearrange(b, "distances", rows, DIMS(1, sizes->tower.heads, size, sizes->distances));
     tensor_id scores = build_matmul(b, name, states, rows);
     tensor_id index = build_op(b, GRAPH_UNARY, "shift", pass->relative);
     index = build_op(b, GRAPH_CLIP, "clamp", index);
     struct graph_node gather = {.op = GRAPH_MOVE, .name = "gather"};
     scores = build_node(b, &gather, (tensor_id[]){scores, index}, 2,
-                        DIMS(pass->batch, sizes->heads, pass->tokens, pass->tokens));
+                        DIMS(pass->batch, sizes->tower.heads, pass->tokens, pass->tokens));
     return build_op(b, GRAPH_UNARY, "scale", scores);
 }
 
@@ -94,35 +95,12 @@ static tensor_id attention(struct pass *pass, tensor_id x)
     b->component = DECODER_ATTN_SCORES;
     tensor_id out =
         build_attention_biased(b, "attention.self", query, key, value, GRAPH_NONE, GRAPH_NONE, bias,
-                               build_heads(b, x, sizes->heads, sizes->hidden));
+                               build_heads(b, x, sizes->tower.heads, sizes->tower.hidden));
     b->component = DECODER_ATTN_OUT;
-    out = build_linear(b, "attention.output.dense", out, sizes->hidden, true);
+    out = build_linear(b, "attention.output.dense", out, sizes->tower.hidden, true);
     out = build_binary(b, GRAPH_ADD, "attention.output.add", out, x);
     b->component = DECODER_COMPONENT_COUNT;
     return block_norm(b, "attention.output.LayerNorm", out);
-}
-
-static tensor_id embed(struct pass *pass, tensor_id ids, tensor_id table)
-{
-    struct build *b = pass->b;
-    const struct transformer_deberta *sizes = pass->sizes;
-    b->component = DECODER_EMBEDDING;
-    build_scope(b, "embeddings.");
-    tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
-    if (sizes->positions > 0) {
-        tensor_id positions = block_positions(b, "position_embeddings", pass->tokens, 0,
-                                              sizes->positions, sizes->hidden);
-        x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
-    }
-    if (sizes->types > 0) {
-        tensor_id types =
-            build_input(b, "token_type_ids", GRAPH_INT64, DIMS(pass->batch, pass->tokens));
-        types = build_embedding(b, "token_type_embeddings", types, sizes->types, sizes->hidden);
-        x = build_binary(b, GRAPH_ADD, "add_types", x, types);
-    }
-    x = block_norm(b, "LayerNorm", x);
-    b->component = DECODER_COMPONENT_COUNT;
-    return x;
 }
 
 static void add_distances(struct pass *pass)
@@ -133,7 +111,7 @@ static void add_distances(struct pass *pass)
         return;
     build_scope(b, "encoder.");
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "rel_embeddings.weight",
-                                   DIMS(1, pass->sizes->distances, pass->sizes->hidden));
+                                   DIMS(1, pass->sizes->distances, pass->sizes->tower.hidden));
     pass->relative =
         build_input(b, "relative_positions", GRAPH_INT64, DIMS(pass->tokens, pass->tokens));
     pass->distances = pass->sizes->has_distance_norm ? block_norm(b, "LayerNorm", table) : table;
@@ -143,7 +121,7 @@ static void add_distances(struct pass *pass)
 static tensor_id convolve(struct pass *pass, tensor_id before, tensor_id x)
 {
     struct build *b = pass->b;
-    int64_t hidden = pass->sizes->hidden;
+    int64_t hidden = pass->sizes->tower.hidden;
     struct build_conv conv = {.channels = hidden,
                               .kernel = (int32_t)pass->sizes->kernel,
                               .pad = (int32_t)(pass->sizes->kernel - 1) / 2,
@@ -159,17 +137,15 @@ tensor_id transformer_deberta(struct build *b, const struct transformer_deberta 
                               const struct graph_options *options)
 {
     struct pass pass = {.b = b, .sizes = sizes, .batch = options->batch, .tokens = options->tokens};
-    struct block block = {.hidden = sizes->hidden,
-                          .heads = sizes->heads,
-                          .intermediate = sizes->intermediate,
-                          .activation = sizes->activation,
-                          .is_post_norm = true};
+    struct block block = block_of(&sizes->tower);
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight",
-                                   DIMS(sizes->vocabulary, sizes->hidden));
-    tensor_id embedded = embed(&pass, ids, table), x = embedded;
+                                   DIMS(sizes->vocabulary, sizes->tower.hidden));
+    tensor_id embedded = transformer_embed(b, ids, table, sizes->types, sizes->positions);
+    tensor_id x = embedded;
+    block.is_post_norm = true;
     add_distances(&pass);
-    for (int i = 0; i < sizes->layers; i++) {
+    for (int i = 0; i < sizes->tower.layers; i++) {
         build_scope(b, "encoder.layer.%d.", i);
         b->layer = i;
         x = attention(&pass, x);
@@ -181,5 +157,5 @@ tensor_id transformer_deberta(struct build *b, const struct transformer_deberta 
     b->layer = GRAPH_NONE;
     build_output(b, x);
     tensor_id pooled = sizes->has_pooler ? transformer_pooler(b, GRAPH_GELU, x) : GRAPH_NONE;
-    return transformer_heads(b, &sizes->head, sizes->activation, x, pooled, table);
+    return transformer_heads(b, &sizes->head, sizes->tower.activation, x, pooled, table);
 }

@@ -49,7 +49,7 @@ static void add_character(struct drawing *draw, const char *character, size_t le
     } SPECIAL[] = {{'"', "\\\"", "#quot;"}, {'\\', "\\\\", "\\"}, {'#', "#", "#35;"},
                    {'<', "<", "#lt;"},      {'>', ">", "#gt;"},   {'`', "`", "#96;"},
                    {'&', "&amp;", "#amp;"}, {';', ";", "#59;"}};
-    for (size_t i = 0; i < sizeof SPECIAL / sizeof SPECIAL[0] && length == 1; i++)
+    for (size_t i = 0; i < COUNT_OF(SPECIAL) && length == 1; i++)
         if (*character == SPECIAL[i].character) {
             text_add(draw->out, is_mermaid(draw) ? SPECIAL[i].mermaid : SPECIAL[i].dot);
             return;

@@ -107,14 +107,6 @@ static void cursor_item(struct cursor *cursor, const char *kind, uint64_t number
     cursor->number = number;
 }
 
-static uint64_t little_endian(const unsigned char *bytes, unsigned count)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < count; i++)
-        value |= (uint64_t)bytes[i] << (8 * i);
-    return value;
-}
-
 static void cursor_skip(struct cursor *cursor, uint64_t bytes)
 {
     if (bytes > cursor_left(cursor))
@@ -131,7 +123,7 @@ static uint64_t cursor_number(struct cursor *cursor, unsigned bytes)
 {
     const unsigned char *from = cursor->bytes + cursor->at;
     cursor_skip(cursor, bytes);
-    return cursor->err ? 0 : little_endian(from, bytes);
+    return cursor->err ? 0 : model_little_endian(from, bytes);
 }
 
 static struct slice cursor_string(struct cursor *cursor)
@@ -180,7 +172,7 @@ bool gguf_item_i64(const struct gguf_value *value, uint64_t index, int64_t *out)
     unsigned bytes = integer_bytes(value->type);
     if (bytes == 0 || index >= value->count)
         return false;
-    uint64_t raw = little_endian(value->data + index * bytes, bytes);
+    uint64_t raw = model_little_endian(value->data + index * bytes, bytes);
     uint64_t sign = UINT64_C(1) << (8 * bytes - 1);
     if (is_signed(value->type) && (raw & sign))
         raw |= ~(sign | (sign - 1)); /* sign extension */
@@ -196,7 +188,7 @@ bool gguf_item_u64(const struct gguf_value *value, uint64_t index, uint64_t *out
     if (value->type == GGUF_BOOL || index >= value->count)
         return false;
     if (value->type == GGUF_U64) {
-        *out = little_endian(value->data + index * 8, 8);
+        *out = model_little_endian(value->data + index * 8, 8);
         return true;
     }
     if (!gguf_item_i64(value, index, &number) || number < 0)
@@ -212,7 +204,7 @@ bool gguf_next_string(const struct gguf_value *value, struct slice *string)
         string->start ? (const unsigned char *)slice_end(*string) : value->data;
     if (value->type != GGUF_STRING || at >= end)
         return false;
-    *string = (struct slice){(const char *)at + 8, (size_t)little_endian(at, 8)};
+    *string = (struct slice){(const char *)at + 8, (size_t)model_little_endian(at, 8)};
     return true;
 }
 

@@ -97,8 +97,7 @@ static uint32_t add_links(struct graph *graph, const tensor_id *ids, size_t coun
 {
     size_t first = graph->link_count;
     for (size_t i = 0; i < count; i++) {
-        XGROW(graph->links, graph->link_count, graph->link_capacity);
-        graph->links[graph->link_count++] = ids[i];
+        *XADD(graph->links, graph->link_count, graph->link_capacity) = ids[i];
     }
     return (uint32_t)first;
 }

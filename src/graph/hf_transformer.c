@@ -18,6 +18,38 @@ static int layers(struct hf_keys *keys, const char *names, uint64_t otherwise)
     return (int)hf_keys_size(keys, names, HF_MAX_LAYERS, otherwise);
 }
 
+/* Names of the keys of a stack of layers. */
+struct tower_keys {
+    const char *hidden, *heads, *intermediate, *layers, *activation;
+};
+
+static const struct tower_keys PLAIN = {"hidden_size", "num_attention_heads", "intermediate_size",
+                                        "num_hidden_layers", "hidden_act"};
+static const struct tower_keys ENCODER = {
+    "d_model|hidden_size", "encoder_attention_heads|num_attention_heads", "encoder_ffn_dim",
+    "encoder_layers|num_hidden_layers", "activation_function"};
+static const struct tower_keys DECODER = {"d_model|hidden_size", "decoder_attention_heads",
+                                          "decoder_ffn_dim", "decoder_layers",
+                                          "activation_function"};
+
+/* The defaults are those of `otherwise`; 0: the key is required. */
+static struct transformer_tower read_tower(struct hf_keys *keys, const struct tower_keys *names,
+                                           const struct transformer_tower *otherwise)
+{
+    struct transformer_tower tower = {
+        .hidden = size(keys, names->hidden, HF_MAX_SIZE, (uint64_t)otherwise->hidden),
+        .intermediate =
+            size(keys, names->intermediate, HF_MAX_SIZE, (uint64_t)otherwise->intermediate),
+        .layers = layers(keys, names->layers, (uint64_t)otherwise->layers),
+        .activation = hf_keys_activation(keys, names->activation, otherwise->activation),
+    };
+    tower.heads =
+        hf_keys_heads(keys, names->heads, (uint64_t)otherwise->heads, tower.hidden, names->hidden);
+    return tower;
+}
+
+static const struct transformer_tower GELU = {.activation = GRAPH_GELU};
+
 static int64_t clamp_positions(int64_t positions)
 {
     return positions < DEFAULT_TOKENS ? positions : DEFAULT_TOKENS;
@@ -75,13 +107,15 @@ static void read_gpt2(struct hf_keys *keys, struct hf_config *out)
     struct transformer_gpt2 gpt2 = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
         .positions = size(keys, "n_positions|n_ctx", HF_MAX_POSITIONS, 1024),
-        .hidden = size(keys, "n_embd", HF_MAX_SIZE, 0),
-        .layers = layers(keys, "n_layer", 0),
-        .intermediate = (int64_t)hf_keys_optional(keys, "n_inner", HF_MAX_SIZE),
-        .activation = hf_keys_activation(keys, "activation_function", GRAPH_GELU_NEW),
+        .tower = {size(keys, "n_embd", HF_MAX_SIZE, 0), 0,
+                  (int64_t)hf_keys_optional(keys, "n_inner", HF_MAX_SIZE),
+                  layers(keys, "n_layer", 0),
+                  hf_keys_activation(keys, "activation_function", GRAPH_GELU_NEW)},
         .has_no_head = is_for(keys, "Model"),
     };
-    gpt2.heads = hf_keys_heads(keys, "n_head", 0, gpt2.hidden, "n_embd");
+    gpt2.tower.heads = hf_keys_heads(keys, "n_head", 0, gpt2.tower.hidden, "n_embd");
+    if (!gpt2.tower.intermediate)
+        gpt2.tower.intermediate = 4 * gpt2.tower.hidden;
     if (is_for(keys, "ForSequenceClassification"))
         gpt2.classes = hf_keys_labels(keys, 2);
     else if (!gpt2.has_no_head && hf_keys_purpose(keys)[0] && !is_for(keys, "LMHeadModel") &&
@@ -97,17 +131,13 @@ static void read_gpt2(struct hf_keys *keys, struct hf_config *out)
 
 static void read_bert(struct hf_keys *keys, const char *type, struct hf_config *out)
 {
+    static const struct tower_keys DISTILBERT = {"dim|hidden_size", "n_heads|num_attention_heads",
+                                                 "hidden_dim", "n_layers", "activation"};
     bool is_distilled = str_equal(type, "distilbert"), is_bert = str_equal(type, "bert");
-    static const char HIDDEN[] = "hidden_size|dim", HEADS[] = "num_attention_heads|n_heads";
     struct transformer_bert bert = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
         .positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 512),
-        .hidden = size(keys, is_distilled ? "dim|hidden_size" : HIDDEN, HF_MAX_SIZE, 0),
-        .intermediate =
-            size(keys, is_distilled ? "hidden_dim" : "intermediate_size", HF_MAX_SIZE, 0),
-        .layers = layers(keys, is_distilled ? "n_layers" : "num_hidden_layers", 0),
-        .activation =
-            hf_keys_activation(keys, is_distilled ? "activation" : "hidden_act", GRAPH_GELU),
+        .tower = read_tower(keys, is_distilled ? &DISTILBERT : &PLAIN, &GELU),
         .has_pooler = !is_distilled,
         .is_distilled = is_distilled,
     };
@@ -115,8 +145,6 @@ static void read_bert(struct hf_keys *keys, const char *type, struct hf_config *
         bert.types = hf_keys_get(keys, "type_vocab_size")
                          ? (int64_t)hf_keys_optional(keys, "type_vocab_size", HF_MAX_SIZE)
                          : 2;
-    bert.heads = hf_keys_heads(keys, is_distilled ? "n_heads|num_attention_heads" : HEADS, 0,
-                               bert.hidden, is_distilled ? "dim" : HIDDEN);
     bert.head = read_encoder_head(keys, is_bert, &bert.has_pooler);
     if (bert.head.has_vocabulary && !hf_keys_bool(keys, "tie_word_embeddings", true))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "tie_word_embeddings",
@@ -133,14 +161,10 @@ static void read_vit(struct hf_keys *keys, struct hf_config *out)
         .image = size(keys, "image_size", HF_MAX_PIXELS, 224),
         .patch = size(keys, "patch_size", HF_MAX_PIXELS, 16),
         .channels = size(keys, "num_channels", HF_MAX_HEADS, 3),
-        .hidden = size(keys, "hidden_size", HF_MAX_SIZE, 0),
-        .intermediate = size(keys, "intermediate_size", HF_MAX_SIZE, 0),
-        .layers = layers(keys, "num_hidden_layers", 0),
-        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_GELU),
+        .tower = read_tower(keys, &PLAIN, &GELU),
         .has_pooler = true,
         .has_no_qkv_bias = !hf_keys_bool(keys, "qkv_bias", true),
     };
-    vit.heads = hf_keys_heads(keys, "num_attention_heads", 0, vit.hidden, "hidden_size");
     if (vit.image % vit.patch)
         hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "does not divide 'image_size'");
     (void)hf_keys_optional(keys, "encoder_stride", HF_MAX_PIXELS); /* used in pretraining only */
@@ -160,41 +184,36 @@ static void read_t5(struct hf_keys *keys, struct transformer_seq2seq *sizes)
     bool is_gated = form && strncmp(form, "gated-", 6) == 0;
     const char *name = form ? form + (is_gated ? 6 : 0) : "relu";
     sizes->family = SEQ2SEQ_T5;
-    sizes->encoder_layers = layers(keys, "num_layers|num_hidden_layers", 6);
-    sizes->decoder_layers = layers(keys, "num_decoder_layers", (uint64_t)sizes->encoder_layers);
-    sizes->encoder_heads = sizes->decoder_heads =
-        size(keys, "num_heads|num_attention_heads", HF_MAX_HEADS, 8);
+    sizes->encoder = (struct transformer_tower){
+        .hidden = sizes->hidden,
+        .heads = size(keys, "num_heads|num_attention_heads", HF_MAX_HEADS, 8),
+        .intermediate = size(keys, "d_ff", HF_MAX_SIZE, 2048),
+        .layers = layers(keys, "num_layers|num_hidden_layers", 6),
+        .activation = GRAPH_GELU,
+    };
     sizes->head_size = size(keys, "d_kv", HF_MAX_HEADS, 64);
-    sizes->encoder_intermediate = sizes->decoder_intermediate =
-        size(keys, "d_ff", HF_MAX_SIZE, 2048);
     sizes->buckets = size(keys, "relative_attention_num_buckets", HF_MAX_SIZE, 32);
     (void)hf_keys_optional(keys, "relative_attention_max_distance|n_positions", HF_MAX_POSITIONS);
     (void)hf_keys_bool(keys, "is_gated_act", is_gated);
     sizes->is_gated = is_gated;
-    sizes->activation = GRAPH_GELU;
     if (str_equal(name, "relu"))
-        sizes->activation = GRAPH_RELU;
+        sizes->encoder.activation = GRAPH_RELU;
     else if (str_equal(name, "silu"))
-        sizes->activation = GRAPH_SILU;
-    if (sizes->activation == GRAPH_GELU && strncmp(name, "gelu", 4) != 0)
+        sizes->encoder.activation = GRAPH_SILU;
+    else if (strncmp(name, "gelu", 4) != 0)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "feed_forward_proj",
                        "not supported, only relu, gelu and silu are, alone or after gated-");
     sizes->has_own_head = !hf_keys_bool(keys, "tie_word_embeddings", true);
+    sizes->decoder = sizes->encoder;
+    sizes->decoder.layers = layers(keys, "num_decoder_layers", (uint64_t)sizes->encoder.layers);
 }
 
 /* BART and Whisper. */
 static void read_bart(struct hf_keys *keys, bool is_audio, struct transformer_seq2seq *sizes)
 {
     sizes->family = is_audio ? SEQ2SEQ_WHISPER : SEQ2SEQ_BART;
-    sizes->encoder_layers = layers(keys, "encoder_layers|num_hidden_layers", 0);
-    sizes->decoder_layers = layers(keys, "decoder_layers", 0);
-    sizes->encoder_heads = hf_keys_heads(keys, "encoder_attention_heads|num_attention_heads", 0,
-                                         sizes->hidden, "d_model");
-    sizes->decoder_heads =
-        hf_keys_heads(keys, "decoder_attention_heads", 0, sizes->hidden, "d_model");
-    sizes->encoder_intermediate = size(keys, "encoder_ffn_dim", HF_MAX_SIZE, 0);
-    sizes->decoder_intermediate = size(keys, "decoder_ffn_dim", HF_MAX_SIZE, 0);
-    sizes->activation = hf_keys_activation(keys, "activation_function", GRAPH_GELU);
+    sizes->encoder = read_tower(keys, &ENCODER, &GELU);
+    sizes->decoder = read_tower(keys, &DECODER, &GELU);
     sizes->positions = is_audio ? size(keys, "max_target_positions", HF_MAX_POSITIONS, 448)
                                 : size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 1024);
     if (is_audio) {
@@ -278,23 +297,20 @@ static void read_deberta(struct hf_keys *keys, bool is_first, struct hf_config *
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
         .positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 512),
         .types = (int64_t)hf_keys_optional(keys, "type_vocab_size", HF_MAX_SIZE),
-        .hidden = size(keys, "hidden_size", HF_MAX_SIZE, 0),
-        .intermediate = size(keys, "intermediate_size", HF_MAX_SIZE, 0),
-        .layers = layers(keys, "num_hidden_layers", 0),
-        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_GELU),
+        .tower = read_tower(keys, &PLAIN, &GELU),
         .is_first_version = is_first,
         .has_pooler = true,
     };
-    sizes.heads = hf_keys_heads(keys, "num_attention_heads", 0, sizes.hidden, "hidden_size");
+    uint64_t hidden = (uint64_t)sizes.tower.hidden;
     read_distances(keys, is_first, &sizes);
     if (!is_first)
         sizes.kernel = (int64_t)hf_keys_optional(keys, "conv_kernel_size", HF_MAX_HEADS);
     if (sizes.kernel && (sizes.kernel % 2 == 0 || size(keys, "conv_groups", HF_MAX_SIZE, 1) != 1))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "conv_kernel_size",
                        "only odd sizes without groups are supported");
-    if (size(keys, "embedding_size", HF_MAX_SIZE, (uint64_t)sizes.hidden) != sizes.hidden)
+    if (hf_keys_size(keys, "embedding_size", HF_MAX_SIZE, hidden) != hidden)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "embedding_size", "must be 'hidden_size'");
-    if (size(keys, "pooler_hidden_size", HF_MAX_SIZE, (uint64_t)sizes.hidden) != sizes.hidden)
+    if (hf_keys_size(keys, "pooler_hidden_size", HF_MAX_SIZE, hidden) != hidden)
         hf_keys_reject(keys, ERR_UNSUPPORTED, "pooler_hidden_size", "must be 'hidden_size'");
     (void)hf_keys_size(keys, "attention_head_size", HF_MAX_SIZE, 1);
     sizes.head = read_encoder_head(keys, true, &sizes.has_pooler);
@@ -308,24 +324,12 @@ static void read_deberta(struct hf_keys *keys, bool is_first, struct hf_config *
 
 /* ---- CLIP ---- */
 
-static struct transformer_clip_tower read_tower(struct hf_keys *keys, int64_t hidden,
-                                                uint64_t heads)
-{
-    struct transformer_clip_tower tower = {
-        .hidden = size(keys, "hidden_size", HF_MAX_SIZE, (uint64_t)hidden),
-        .intermediate = size(keys, "intermediate_size", HF_MAX_SIZE, (uint64_t)(4 * hidden)),
-        .layers = layers(keys, "num_hidden_layers", 12),
-        .activation = hf_keys_activation(keys, "hidden_act", GRAPH_SILU),
-    };
-    tower.heads = hf_keys_heads(keys, "num_attention_heads", heads, tower.hidden, "hidden_size");
-    (void)size(keys, "projection_dim", HF_MAX_SIZE, 512);
-    return tower;
-}
-
 static void read_clip_text(struct hf_keys *keys, struct transformer_clip *clip)
 {
     clip->has_text = true;
-    clip->text = read_tower(keys, 512, 8);
+    clip->text =
+        read_tower(keys, &PLAIN, &(struct transformer_tower){512, 8, 4 * 512, 12, GRAPH_SILU});
+    (void)size(keys, "projection_dim", HF_MAX_SIZE, 512);
     clip->vocabulary = size(keys, "vocab_size", UINT32_MAX, 49408);
     clip->positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 77);
 }
@@ -333,7 +337,9 @@ static void read_clip_text(struct hf_keys *keys, struct transformer_clip *clip)
 static void read_clip_vision(struct hf_keys *keys, struct transformer_clip *clip)
 {
     clip->has_image = true;
-    clip->vision = read_tower(keys, 768, 12);
+    clip->vision =
+        read_tower(keys, &PLAIN, &(struct transformer_tower){768, 12, 4 * 768, 12, GRAPH_SILU});
+    (void)size(keys, "projection_dim", HF_MAX_SIZE, 512);
     clip->image = size(keys, "image_size", HF_MAX_PIXELS, 224);
     clip->patch = size(keys, "patch_size", HF_MAX_PIXELS, 32);
     clip->channels = size(keys, "num_channels", HF_MAX_HEADS, 3);
@@ -473,20 +479,14 @@ static void read_backbone(struct hf_keys *keys, struct transformer_detr *detr)
 
 static void read_detr(struct hf_keys *keys, struct hf_config *out)
 {
+    static const struct transformer_tower USUAL = {256, 8, 2048, 6, GRAPH_RELU};
     const char *positions = hf_keys_string(keys, "position_embedding_type");
     struct transformer_detr detr = {
         .channels = size(keys, "num_channels", HF_MAX_HEADS, 3),
-        .hidden = size(keys, "d_model|hidden_size", HF_MAX_SIZE, 256),
-        .encoder_layers = layers(keys, "encoder_layers|num_hidden_layers", 6),
-        .decoder_layers = layers(keys, "decoder_layers", 6),
-        .encoder_intermediate = size(keys, "encoder_ffn_dim", HF_MAX_SIZE, 2048),
-        .decoder_intermediate = size(keys, "decoder_ffn_dim", HF_MAX_SIZE, 2048),
-        .activation = hf_keys_activation(keys, "activation_function", GRAPH_RELU),
+        .encoder = read_tower(keys, &ENCODER, &USUAL),
+        .decoder = read_tower(keys, &DECODER, &USUAL),
         .queries = size(keys, "num_queries", HF_MAX_SIZE, 100),
     };
-    detr.encoder_heads = hf_keys_heads(keys, "encoder_attention_heads|num_attention_heads", 8,
-                                       detr.hidden, "d_model");
-    detr.decoder_heads = hf_keys_heads(keys, "decoder_attention_heads", 8, detr.hidden, "d_model");
     read_backbone(keys, &detr);
     if (positions && !str_equal(positions, "sine"))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "position_embedding_type", "only sine is supported");

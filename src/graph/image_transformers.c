@@ -123,10 +123,7 @@ tensor_id transformer_segformer(struct build *b, const struct transformer_segfor
                                 const struct graph_options *options)
 {
     tensor_id stages[SEGFORMER_STAGES];
-    tensor_id x =
-        build_input(b, "pixel_values", GRAPH_FLOAT,
-                    DIMS(options->batch, sizes->channels, options->image, options->image));
-    b->graph->batch = (double)options->batch;
+    tensor_id x = block_image_input(b, sizes->channels, options);
     for (int i = 0; i < SEGFORMER_STAGES; i++) {
         struct stage stage = {.sizes = sizes, .number = i};
         x = stages[i] = add_stage(b, &stage, x);
@@ -204,28 +201,20 @@ static const struct block_attention_names DETR_CROSS = {
     "encoder_attn.v_proj",     "encoder_attn",        "encoder_attn.o_proj",
     "encoder_attn.add"};
 
-static struct block detr_block(const struct transformer_detr *detr, bool is_decoder)
-{
-    return (struct block){.hidden = detr->hidden,
-                          .heads = is_decoder ? detr->decoder_heads : detr->encoder_heads,
-                          .intermediate =
-                              is_decoder ? detr->decoder_intermediate : detr->encoder_intermediate,
-                          .activation = detr->activation,
-                          .is_post_norm = true};
-}
-
 static tensor_id decode_queries(struct build *b, const struct transformer_detr *detr, int64_t batch,
                                 tensor_id states)
 {
-    struct block block = detr_block(detr, true);
+    int64_t hidden = detr->decoder.hidden;
+    struct block block = block_of(&detr->decoder);
     struct block_pass cross = {.cross_tokens = build_dim(b, states, 1), .cross_states = states};
     build_scope(b, "model.");
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "query_position_embeddings.weight",
-                                   DIMS(detr->queries, detr->hidden));
-    tensor_id x = build_rearrange(b, "queries", table, DIMS(batch, detr->queries, detr->hidden));
-    for (int i = 0; i < detr->decoder_layers; i++) {
+                                   DIMS(detr->queries, hidden));
+    tensor_id x = build_rearrange(b, "queries", table, DIMS(batch, detr->queries, hidden));
+    block.is_post_norm = true;
+    for (int i = 0; i < detr->decoder.layers; i++) {
         build_scope(b, "model.decoder.layers.%d.", i);
-        b->layer = detr->encoder_layers + i;
+        b->layer = detr->encoder.layers + i;
         x = block_attention(b, &block, &DETR_NAMES.attention, &(struct block_pass){0}, x);
         x = block_attention(b, &block, &DETR_CROSS, &cross, x);
         x = block_feed_forward(b, &block, &DETR_NAMES.feed_forward, x);
@@ -238,24 +227,22 @@ static tensor_id decode_queries(struct build *b, const struct transformer_detr *
 tensor_id transformer_detr(struct build *b, const struct transformer_detr *detr,
                            const struct graph_options *options)
 {
-    struct block block = detr_block(detr, false);
-    struct build_conv project = {.channels = detr->hidden, .kernel = 1, .has_bias = true};
-    tensor_id x =
-        resnet(b, detr,
-               build_input(b, "pixel_values", GRAPH_FLOAT,
-                           DIMS(options->batch, detr->channels, options->image, options->image)));
-    b->graph->batch = (double)options->batch;
+    int64_t hidden = detr->encoder.hidden;
+    struct block block = block_of(&detr->encoder);
+    struct build_conv project = {.channels = hidden, .kernel = 1, .has_bias = true};
+    tensor_id x = resnet(b, detr, block_image_input(b, detr->channels, options));
+    block.is_post_norm = true;
     build_root(b);
     x = to_tokens(b, "model.flatten", build_conv(b, "model.input_projection", x, project));
-    x = block_stack(b, &block, &DETR_NAMES, &(struct block_pass){0}, detr->encoder_layers,
+    x = block_stack(b, &block, &DETR_NAMES, &(struct block_pass){0}, detr->encoder.layers,
                     "model.encoder.layers.", x);
     x = decode_queries(b, detr, options->batch, x);
     if (detr->classes == 0)
         return x;
     build_output(b, build_linear(b, "class_labels_classifier", x, detr->classes + 1, true));
-    x = build_linear(b, "bbox_predictor.layers.0", x, detr->hidden, true);
+    x = build_linear(b, "bbox_predictor.layers.0", x, hidden, true);
     x = build_op(b, GRAPH_RELU, "bbox_predictor.relu", x);
-    x = build_linear(b, "bbox_predictor.layers.1", x, detr->hidden, true);
+    x = build_linear(b, "bbox_predictor.layers.1", x, hidden, true);
     x = build_op(b, GRAPH_RELU, "bbox_predictor.relu_1", x);
     x = build_linear(b, "bbox_predictor.layers.2", x, 4, true);
     return build_op(b, GRAPH_SIGMOID, "sigmoid", x);
@@ -269,15 +256,6 @@ static const struct block_names CLIP_NAMES = {
     .feed_forward = {"layer_norm2", "mlp.fc1", "mlp.activation_fn", "mlp.fc2", "mlp.add"},
 };
 
-static struct block block_of(const struct transformer_clip_tower *tower, bool is_causal)
-{
-    return (struct block){.hidden = tower->hidden,
-                          .heads = tower->heads,
-                          .intermediate = tower->intermediate,
-                          .activation = tower->activation,
-                          .is_causal = is_causal};
-}
-
 static tensor_id project(struct build *b, const struct transformer_clip *clip, const char *name,
                          tensor_id x)
 {
@@ -289,12 +267,13 @@ static tensor_id project(struct build *b, const struct transformer_clip *clip, c
     return x;
 }
 
-/* The output is the state of the last token. */
+/* The output is the state of the last token, unless all are wanted. */
 static tensor_id encode_text(struct build *b, const struct transformer_clip *clip,
                              const struct graph_options *options)
 {
-    struct block block = block_of(&clip->text, true);
+    struct block block = block_of(&clip->text);
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
+    block.is_causal = true;
     b->component = DECODER_EMBEDDING;
     build_scope(b, "text_model.embeddings.");
     tensor_id x = build_embedding(b, "token_embedding", ids, clip->vocabulary, clip->text.hidden);
@@ -305,6 +284,8 @@ static tensor_id encode_text(struct build *b, const struct transformer_clip *cli
     x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, clip->text.layers,
                     "text_model.encoder.layers.", x);
     x = block_norm(b, "text_model.final_layer_norm", x);
+    if (clip->has_all_states)
+        return x;
     x = block_first_token(b, "text_model.last_token", x);
     return project(b, clip, "text_projection", x);
 }
@@ -312,7 +293,7 @@ static tensor_id encode_text(struct build *b, const struct transformer_clip *cli
 static tensor_id encode_image(struct build *b, const struct transformer_clip *clip,
                               const struct graph_options *options)
 {
-    struct block block = block_of(&clip->vision, false);
+    struct block block = block_of(&clip->vision);
     struct transformer_patches patches = {{"patch_embedding", "flatten", "transpose",
                                            "class_embedding", "class.expand",
                                            "position_embedding.weight"},
@@ -321,8 +302,7 @@ static tensor_id encode_image(struct build *b, const struct transformer_clip *cl
                                           clip->vision.hidden,
                                           .has_bias = false};
     b->component = DECODER_EMBEDDING;
-    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT,
-                              DIMS(options->batch, clip->channels, options->image, options->image));
+    tensor_id x = block_image_input(b, clip->channels, options);
     build_scope(b, "vision_model.embeddings.");
     x = transformer_patches(b, &patches, x);
     b->component = DECODER_COMPONENT_COUNT;
@@ -339,7 +319,6 @@ tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
                            const struct graph_options *options)
 {
     tensor_id text = GRAPH_NONE, image = GRAPH_NONE;
-    b->graph->batch = (double)options->batch;
     if (clip->has_text)
         text = encode_text(b, clip, options);
     if (clip->has_image)

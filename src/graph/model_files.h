@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "core/slice.h"
@@ -28,6 +29,15 @@ struct model_label {
     char text[64];
 };
 struct model_label model_label(struct slice name);
+
+/* An unsigned number of up to eight bytes. */
+static inline uint64_t model_little_endian(const void *bytes, size_t count)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < count; i++)
+        value |= (uint64_t)((const unsigned char *)bytes)[i] << (8 * i);
+    return value;
+}
 
 /* Maps a regular, non-empty file; the caller unmaps it (munmap). */
 enum err model_file_map(const char *path, struct slice *out, struct error *why) MUST_USE;

@@ -118,14 +118,6 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
 
 /* ---- one file ---- */
 
-static uint64_t little_endian(const char *bytes)
-{
-    uint64_t value = 0;
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
-        value = value << 8 | (unsigned char)bytes[i];
-    return value;
-}
-
 static enum err read_header(const struct reading *reading, const struct jv *json)
 {
     uint64_t bytes = 0;
@@ -152,7 +144,7 @@ enum err safetensors_read(const char *file, const char *bytes, size_t length, ui
 {
     if (length < LENGTH_BYTES)
         return err_set(why, ERR_BAD_VALUE, "%s: too short for a safetensors file", file);
-    uint64_t header = little_endian(bytes);
+    uint64_t header = model_little_endian(bytes, LENGTH_BYTES);
     if (header > LONGEST_HEADER || header > length - LENGTH_BYTES || header < 2 ||
         file_length < length)
         return err_set(why, ERR_BAD_VALUE, "%s: invalid header length %llu", file,

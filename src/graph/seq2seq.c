@@ -65,22 +65,17 @@ struct pass {
     tensor_id table;
 };
 
-static struct block block_of(const struct transformer_seq2seq *sizes, bool is_decoder)
+static struct block layer_of(const struct transformer_seq2seq *sizes,
+                             const struct transformer_tower *tower)
 {
-    return (struct block){
-        .hidden = sizes->hidden,
-        .heads = is_decoder ? sizes->decoder_heads : sizes->encoder_heads,
-        .head_size = sizes->head_size,
-        .intermediate = is_decoder ? sizes->decoder_intermediate : sizes->encoder_intermediate,
-        .activation = sizes->activation,
-        .is_post_norm = sizes->family == SEQ2SEQ_BART,
-        .is_causal = is_decoder,
-        .has_gate = sizes->is_gated,
-        .is_rms_norm = sizes->family == SEQ2SEQ_T5,
-        .has_no_bias = sizes->family == SEQ2SEQ_T5,
-        .is_clamped = sizes->family == SEQ2SEQ_T5,
-        .has_no_key_bias = sizes->family == SEQ2SEQ_WHISPER,
-    };
+    struct block block = block_of(tower);
+    block.head_size = sizes->head_size;
+    block.is_post_norm = sizes->family == SEQ2SEQ_BART;
+    block.is_causal = tower == &sizes->decoder;
+    block.has_gate = sizes->is_gated;
+    block.is_rms_norm = block.has_no_bias = block.is_clamped = sizes->family == SEQ2SEQ_T5;
+    block.has_no_key_bias = sizes->family == SEQ2SEQ_WHISPER;
+    return block;
 }
 
 static void scope(struct pass *pass, const char *prefix)
@@ -159,7 +154,7 @@ static tensor_id encode(struct pass *pass)
 {
     struct build *b = pass->b;
     const struct transformer_seq2seq *sizes = pass->sizes;
-    struct block block = block_of(sizes, false);
+    struct block block = layer_of(sizes, &sizes->encoder);
     struct block_pass over = {0};
     char layers[64];
     tensor_id x = GRAPH_NONE;
@@ -175,7 +170,7 @@ static tensor_id encode(struct pass *pass)
             relative_bias(pass, pass->names->encoder, block.heads, pass->source, pass->source);
     }
     chars_format(layers, "%s%s.", pass->names->encoder, pass->names->layers);
-    x = block_stack(b, &block, &pass->names->block, &over, sizes->encoder_layers, layers, x);
+    x = block_stack(b, &block, &pass->names->block, &over, sizes->encoder.layers, layers, x);
     scope(pass, pass->names->encoder);
     return pass->names->final_norm ? block_norm_of(b, &block, pass->names->final_norm, x) : x;
 }
@@ -195,9 +190,9 @@ static tensor_id decode_layers(struct pass *pass, const struct block *block, ten
         self.bias =
             relative_bias(pass, pass->names->decoder, block->heads, tokens, pass->cached + tokens);
     }
-    for (int i = 0; i < pass->sizes->decoder_layers; i++) {
+    for (int i = 0; i < pass->sizes->decoder.layers; i++) {
         build_scope(b, "%s%s.%d.", pass->names->decoder, pass->names->layers, i);
-        b->layer = pass->sizes->encoder_layers + i;
+        b->layer = pass->sizes->encoder.layers + i;
         x = block_attention(b, block, &pass->names->block.attention, &self, x);
         x = block_attention(b, block, &pass->names->cross, &cross, x);
         x = block_feed_forward(b, block, &pass->names->block.feed_forward, x);
@@ -221,7 +216,7 @@ static tensor_id decode(struct pass *pass, tensor_id ids, tensor_id states)
 {
     struct build *b = pass->b;
     const struct transformer_seq2seq *sizes = pass->sizes;
-    struct block block = block_of(sizes, true);
+    struct block block = layer_of(sizes, &sizes->decoder);
     tensor_id x = embed_text(pass, pass->names->decoder, ids, pass->cached);
     x = decode_layers(pass, &block, x, states);
     scope(pass, pass->names->decoder);
@@ -262,12 +257,12 @@ static void add_idle_parameters(struct pass *pass)
         b->err = err;
     if (err)
         return;
-    int64_t width = sizes->head_size ? sizes->head_size * sizes->decoder_heads : sizes->hidden;
+    int64_t width = sizes->head_size ? sizes->head_size * sizes->decoder.heads : sizes->hidden;
     int64_t biases = sizes->family == SEQ2SEQ_T5 ? 0 : sizes->family == SEQ2SEQ_BART ? 2 : 1;
     build_tensor(b, GRAPH_PARAMETER, "encoder",
                  DIMS((int64_t)graph_parameters(&alone) - sizes->vocabulary * sizes->hidden));
     build_tensor(b, GRAPH_PARAMETER, "decoder.cross.k_proj_v_proj",
-                 DIMS(sizes->decoder_layers * (2 * sizes->hidden + biases) * width));
+                 DIMS(sizes->decoder.layers * (2 * sizes->hidden + biases) * width));
     graph_release(&alone);
 }
 

@@ -19,21 +19,23 @@ static const struct block_names DISTILBERT_NAMES = {
     .feed_forward = {"output_layer_norm", "ffn.lin1", "ffn.activation", "ffn.lin2", "ffn.add"},
 };
 
-static tensor_id embed(struct build *b, const struct transformer_bert *bert, tensor_id ids,
-                       tensor_id table)
+tensor_id transformer_embed(struct build *b, tensor_id ids, tensor_id table, int64_t types,
+                            int64_t positions)
 {
-    int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
+    int64_t tokens = build_dim(b, ids, 1), hidden = build_dim(b, table, -1);
     b->component = DECODER_EMBEDDING;
     build_scope(b, "embeddings.");
     tensor_id x = build_embedding_with(b, "word_embeddings", ids, table);
-    if (bert->types > 0) {
-        tensor_id types = build_input(b, "token_type_ids", GRAPH_INT64, DIMS(batch, tokens));
-        types = build_embedding(b, "token_type_embeddings", types, bert->types, bert->hidden);
-        x = build_binary(b, GRAPH_ADD, "add_types", x, types);
+    if (types > 0) {
+        tensor_id of =
+            build_input(b, "token_type_ids", GRAPH_INT64, DIMS(build_dim(b, ids, 0), tokens));
+        of = build_embedding(b, "token_type_embeddings", of, types, hidden);
+        x = build_binary(b, GRAPH_ADD, "add_types", x, of);
     }
-    tensor_id positions =
-        block_positions(b, "position_embeddings", tokens, 0, bert->positions, bert->hidden);
-    x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
+    if (positions > 0) {
+        tensor_id at = block_positions(b, "position_embeddings", tokens, 0, positions, hidden);
+        x = build_binary(b, GRAPH_ADD, "add_positions", x, at);
+    }
     x = block_norm(b, "LayerNorm", x);
     b->component = DECODER_COMPONENT_COUNT;
     build_root(b);
@@ -88,21 +90,18 @@ tensor_id transformer_heads(struct build *b, const struct transformer_head *head
 tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
                            const struct graph_options *options)
 {
-    struct block block = {.hidden = bert->hidden,
-                          .heads = bert->heads,
-                          .intermediate = bert->intermediate,
-                          .activation = bert->activation,
-                          .is_post_norm = true};
+    struct block block = block_of(&bert->tower);
     tensor_id ids = block_text_input(b, options->batch, options->tokens);
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embeddings.word_embeddings.weight",
-                                   DIMS(bert->vocabulary, bert->hidden));
-    tensor_id x = embed(b, bert, ids, table);
+                                   DIMS(bert->vocabulary, bert->tower.hidden));
+    block.is_post_norm = true;
+    tensor_id x = transformer_embed(b, ids, table, bert->types, bert->positions);
     x = block_stack(b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
-                    &(struct block_pass){0}, bert->layers,
+                    &(struct block_pass){0}, bert->tower.layers,
                     bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);
     build_output(b, x);
     tensor_id pooled = bert->has_pooler ? transformer_pooler(b, GRAPH_TANH, x) : GRAPH_NONE;
-    return transformer_heads(b, &bert->head, bert->activation, x, pooled, table);
+    return transformer_heads(b, &bert->head, bert->tower.activation, x, pooled, table);
 }
 
 /* ---- GPT-2 ---- */
@@ -118,30 +117,26 @@ tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
     bool is_decode = options->phase == GRAPH_DECODE;
     int64_t tokens = is_decode ? 1 : options->tokens;
     int64_t cached = is_decode ? options->context - 1 : 0;
-    struct block block = {.hidden = gpt2->hidden,
-                          .heads = gpt2->heads,
-                          .intermediate =
-                              gpt2->intermediate > 0 ? gpt2->intermediate : 4 * gpt2->hidden,
-                          .activation = gpt2->activation,
-                          .is_causal = true,
-                          .has_fused_qkv = true};
+    int64_t hidden = gpt2->tower.hidden;
+    struct block block = block_of(&gpt2->tower);
     tensor_id x = block_text_input(b, options->batch, tokens);
+    block.is_causal = block.has_fused_qkv = true;
     b->component = DECODER_EMBEDDING;
     build_scope(b, "transformer.");
     tensor_id table =
-        build_tensor(b, GRAPH_PARAMETER, "wte.weight", DIMS(gpt2->vocabulary, gpt2->hidden));
+        build_tensor(b, GRAPH_PARAMETER, "wte.weight", DIMS(gpt2->vocabulary, hidden));
     x = build_embedding_with(b, "wte", x, table);
-    tensor_id positions = block_positions(b, "wpe", tokens, cached, gpt2->positions, gpt2->hidden);
+    tensor_id positions = block_positions(b, "wpe", tokens, cached, gpt2->positions, hidden);
     x = build_binary(b, GRAPH_ADD, "add", x, positions);
     b->component = DECODER_COMPONENT_COUNT;
     x = block_stack(b, &block, &GPT2_NAMES,
-                    &(struct block_pass){.has_cache = true, .cached = cached}, gpt2->layers,
+                    &(struct block_pass){.has_cache = true, .cached = cached}, gpt2->tower.layers,
                     "transformer.h.", x);
     x = block_norm(b, "transformer.ln_f", x);
     if (gpt2->has_no_head)
         return x;
     if (gpt2->classes > 0)
-        table = build_tensor(b, GRAPH_PARAMETER, "score.weight", DIMS(gpt2->classes, gpt2->hidden));
+        table = build_tensor(b, GRAPH_PARAMETER, "score.weight", DIMS(gpt2->classes, hidden));
     return block_last_logits(b, gpt2->classes > 0 ? "score" : "lm_head", x, table);
 }
 
@@ -215,7 +210,7 @@ static tensor_id classifier(struct build *b, const struct transformer_vit *vit,
     if (vit->classes == 0)
         return vit->has_pooler ? transformer_pooler(b, GRAPH_TANH, x) : x;
     b->component = DECODER_HEAD;
-    x = build_rearrange(b, "first_token", x, DIMS(build_dim(b, x, 0), vit->hidden));
+    x = block_first_token(b, "first_token", x);
     x = build_linear(b, names->head, x, vit->classes, true);
     b->component = DECODER_COMPONENT_COUNT;
     return x;
@@ -225,21 +220,15 @@ tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
                           const struct graph_options *options)
 {
     const struct vit_names *names = vit->is_torchvision ? &TORCHVISION_NAMES : &HUGGING_FACE_NAMES;
-    struct transformer_patches patches = {names->patches, vit->image, vit->patch, vit->hidden,
+    struct transformer_patches patches = {names->patches, vit->image, vit->patch, vit->tower.hidden,
                                           .has_bias = true};
-    struct block block = {.hidden = vit->hidden,
-                          .heads = vit->heads,
-                          .intermediate = vit->intermediate,
-                          .activation = vit->activation,
-                          .has_fused_qkv = vit->is_torchvision,
-                          .has_no_qkv_bias = vit->has_no_qkv_bias};
-    b->graph->batch = (double)options->batch;
+    struct block block = block_of(&vit->tower);
+    block.has_fused_qkv = vit->is_torchvision;
+    block.has_no_qkv_bias = vit->has_no_qkv_bias;
     b->component = DECODER_EMBEDDING;
-    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT,
-                              DIMS(options->batch, vit->channels, options->image, options->image));
-    x = transformer_patches(b, &patches, x);
+    tensor_id x = transformer_patches(b, &patches, block_image_input(b, vit->channels, options));
     b->component = DECODER_COMPONENT_COUNT;
-    x = block_stack(b, &block, &names->block, &(struct block_pass){0}, vit->layers, names->layers,
-                    x);
+    x = block_stack(b, &block, &names->block, &(struct block_pass){0}, vit->tower.layers,
+                    names->layers, x);
     return classifier(b, vit, names, block_norm(b, names->norm, x));
 }

@@ -12,6 +12,13 @@
 #include "graph/build.h"
 #include "graph/graph.h"
 
+/* A stack of equal layers. */
+struct transformer_tower {
+    int64_t hidden, heads, intermediate;
+    int layers;
+    enum graph_op activation;
+};
+
 /* The head of an encoder; zeroed: none. */
 struct transformer_head {
     bool has_vocabulary; /* ForMaskedLM: a dense layer, then the tied embedding, for every token */
@@ -23,9 +30,7 @@ struct transformer_head {
 /* Text encoders: BERT, RoBERTa, DistilBERT. */
 struct transformer_bert {
     int64_t vocabulary, positions, types; /* token types; 0: no such table */
-    int64_t hidden, heads, intermediate;
-    int layers;
-    enum graph_op activation; /* GRAPH_GELU */
+    struct transformer_tower tower;
     bool has_pooler;
     bool is_distilled; /* DistilBERT: its names */
     struct transformer_head head;
@@ -33,6 +38,9 @@ struct transformer_bert {
 tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
                            const struct graph_options *options);
 
+/* Words, types and positions of tokens, each unless there are 0 of them, and a norm. */
+tensor_id transformer_embed(struct build *b, tensor_id ids, tensor_id table, int64_t types,
+                            int64_t positions);
 /* The first token of each sequence through a dense layer. */
 tensor_id transformer_pooler(struct build *b, enum graph_op activation, tensor_id x);
 /* The heads over the states `x` of all tokens, and the pooler's output or GRAPH_NONE; `table` is the embedding. */
@@ -43,9 +51,7 @@ tensor_id transformer_heads(struct build *b, const struct transformer_head *head
 /* GPT-2: forward and prefill fill the KV cache and compute the logits of the last token; decode is one token. */
 struct transformer_gpt2 {
     int64_t vocabulary, positions;
-    int64_t hidden, heads, intermediate; /* intermediate 0: four times hidden */
-    int layers;
-    enum graph_op activation;
+    struct transformer_tower tower;
     bool has_no_head; /* the states of all tokens are the output */
     int64_t classes;  /* of a classifier, which replaces the logits; 0: none */
 };
@@ -67,13 +73,12 @@ tensor_id transformer_patches(struct build *b, const struct transformer_patches 
 
 /* ViT. */
 struct transformer_vit {
-    int64_t image, patch, channels;               /* pixels; channels of the image */
-    int64_t hidden, heads, intermediate, classes; /* classes 0: no classifier */
-    int layers;
-    enum graph_op activation;
+    int64_t image, patch, channels; /* pixels; channels of the image */
+    struct transformer_tower tower;
+    int64_t classes;     /* 0: no classifier */
+    bool is_torchvision; /* its names, and a fused QKV */
     bool has_pooler;
     bool has_no_qkv_bias;
-    bool is_torchvision; /* its names, and a fused QKV */
 };
 tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
                           const struct graph_options *options);
@@ -84,12 +89,10 @@ tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
  * Whisper, to `context` tokens of the output and to the audio). */
 struct transformer_seq2seq {
     enum { SEQ2SEQ_T5, SEQ2SEQ_BART, SEQ2SEQ_WHISPER } family;
-    int64_t vocabulary, hidden, head_size; /* head_size 0: hidden / heads */
-    int64_t encoder_heads, decoder_heads, encoder_intermediate, decoder_intermediate;
-    int encoder_layers, decoder_layers;
-    enum graph_op activation;
-    bool is_gated;                  /* T5 1.1 */
-    int64_t buckets;                /* relative position buckets: T5 */
+    int64_t vocabulary, hidden, head_size;     /* head_size 0: hidden / heads */
+    struct transformer_tower encoder, decoder; /* as wide as `hidden` */
+    bool is_gated;                             /* T5 1.1 */
+    int64_t buckets;                           /* relative position buckets: T5 */
     int64_t positions;              /* output positions; for BART, also input positions */
     int64_t source_positions, bins; /* states of the audio, and its mel bins: Whisper */
     bool has_own_head;              /* not tied to the embedding */
@@ -102,9 +105,7 @@ tensor_id transformer_seq2seq(struct build *b, const struct transformer_seq2seq 
 /* DeBERTa (deberta.c): disentangled attention. */
 struct transformer_deberta {
     int64_t vocabulary, positions, types; /* 0: no such table */
-    int64_t hidden, heads, intermediate;
-    int layers;
-    enum graph_op activation;
+    struct transformer_tower tower;
     int64_t distances;        /* rows of the table of relative positions; 0: none */
     bool by_key, by_query;    /* content to position, position to content */
     bool is_first_version;    /* QKV in one matrix, and separate matrices for positions */
@@ -120,11 +121,8 @@ tensor_id transformer_deberta(struct build *b, const struct transformer_deberta 
 /* CLIP: a text encoder, an image encoder, or both with their projections (image_transformers.c). */
 struct transformer_clip {
     bool has_text, has_image, has_projection;
-    struct transformer_clip_tower {
-        int64_t hidden, heads, intermediate;
-        int layers;
-        enum graph_op activation;
-    } text, vision;
+    bool has_all_states; /* of the text, instead of that of its last token */
+    struct transformer_tower text, vision;
     int64_t vocabulary, positions, image, patch, channels, projection;
 };
 tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
@@ -151,11 +149,9 @@ tensor_id transformer_segformer(struct build *b, const struct transformer_segfor
                                 const struct graph_options *options);
 
 struct transformer_detr {
-    int64_t channels, depths[4]; /* ResNet with bottlenecks */
-    int64_t hidden, encoder_heads, decoder_heads, encoder_intermediate, decoder_intermediate;
-    int encoder_layers, decoder_layers;
-    enum graph_op activation;
-    int64_t queries, classes; /* classes 0: no heads */
+    int64_t channels, depths[4];               /* ResNet with bottlenecks */
+    struct transformer_tower encoder, decoder; /* equally wide */
+    int64_t queries, classes;                  /* classes 0: no heads */
 };
 tensor_id transformer_detr(struct build *b, const struct transformer_detr *detr,
                            const struct graph_options *options);

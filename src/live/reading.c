@@ -435,22 +435,6 @@ static void insert(struct top *top, const struct top_row *row)
 
 /* ---- processors ---- */
 
-/* Index of a process in the previous list, whose pid may have been reused; count if it is new. */
-static size_t find_before(const struct top *top, const struct proc_time *now)
-{
-    size_t low = 0, high = top->time_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (top->times[middle].pid < now->pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool same = low < top->time_count && top->times[low].pid == now->pid &&
-                top->times[low].started == now->started;
-    return same ? low : top->time_count;
-}
-
 static void add_process(struct top *top, const struct top_row *row)
 {
     struct top_row named = *row;
@@ -473,15 +457,15 @@ static void take_cpus(struct top *top, const struct reading *reading, double sec
     bool readable = proc_stat_now(&cpus);
     double all = readable ? cpu_ticks_between(&top->cpus, &cpus) : 0;
     for (size_t i = 0; readable && top->times && all > 0 && i < count; i++) {
-        size_t before = find_before(top, &times[i]);
-        bool is_new = before == top->time_count;
-        double ticks = (double)times[i].ticks - (is_new ? 0 : (double)top->times[before].ticks);
+        const struct proc_time *before =
+            proc_time_find(top->times, top->time_count, times[i].pid, times[i].started);
+        double ticks = (double)times[i].ticks - (before ? (double)before->ticks : 0);
         struct top_row row = {.pid = times[i].pid,
                               .device = "cpu",
                               .share = ticks / all < 1 ? ticks / all : 1,
                               .is_estimated = known && power.is_estimated};
         row.watts = watts * row.share;
-        joules[i] = (is_new ? 0 : top->joules[before]) + row.watts * seconds_passed;
+        joules[i] = (before ? top->joules[before - top->times] : 0) + row.watts * seconds_passed;
         row.joules = joules[i];
         add_process(top, &row);
     }

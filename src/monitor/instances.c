@@ -57,8 +57,7 @@ static struct partitioned *find_gpu(struct instances *instances, const struct do
     for (size_t i = 0; i < instances->count; i++)
         if (str_equal(text_get(&instances->gpus[i].brief), text_get(&domain->brief)))
             return &instances->gpus[i];
-    XGROW(instances->gpus, instances->count, instances->capacity);
-    struct partitioned *added = &instances->gpus[instances->count++];
+    struct partitioned *added = XADD(instances->gpus, instances->count, instances->capacity);
     *added = (struct partitioned){.taken = domain->joules};
     text_add(&added->brief, text_get(&domain->brief));
     return added;

@@ -325,9 +325,9 @@ static void run_loop(struct monitor *monitor)
 static enum err check_addresses(const struct monitor_options *options, struct error *why)
 {
     enum err err = ERR_OK;
-    if (options->address)
+    if (options->access.address)
         err = http_access_check(
-            options->address, options->token, options->is_open,
+            options->access.address, options->access.token, options->is_open,
             "set a token (--token-file), or allow access without one with --no-token", why);
     if (!err && options->grpc_address)
         err = http_access_check(
@@ -340,29 +340,23 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
 {
     const struct monitor_options *options = &monitor->options;
     const struct http_server_options server = {
-        .address = options->address,
-        .port = options->port,
+        .address = options->access.address,
+        .port = options->access.port,
         .body_max = BODY_MAX,
         .connections_max = CONNECTIONS_MAX,
         .request = on_request,
         .context = monitor,
     };
-    const struct http_access_options access = {
-        .address = options->address,
-        .token = options->token,
-        .allowed = options->allowed_hosts,
-        .allowed_count = options->allowed_count,
-    };
     struct session *session;
     enum err err = event_loop_new(&monitor->loop, why);
-    if (!err && options->address)
+    if (!err && options->access.address)
         err = http_server_open(monitor->loop, &server, &monitor->server, why);
     if (!err)
         err = event_loop_take_signals(monitor->loop, on_signal, monitor, why);
     monitor->state = state_new();
     monitor->processes = options->processes ? processes_new(options->processes) : NULL;
     monitor->instances = instances_new();
-    monitor->access = http_access_new(&access);
+    monitor->access = http_access_new(&options->access);
     if (!err)
         err = open_session(options, &session, why);
     if (!err)

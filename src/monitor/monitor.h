@@ -10,21 +10,18 @@
 #include "core/energy.h"
 #include "core/err.h"
 #include "core/units.h"
+#include "port/http_server.h"
 #include "sensors/sensor.h"
 
 struct result;
 
 struct monitor_options {
-    const char *address; /* listen address; NULL: no metrics over HTTP */
-    unsigned port;       /* 0: any free port */
-    const char *token;   /* required for every scrape; NULL: none, loopback addresses only ... */
-    bool is_open;        /* ... unless this is set */
-    const char *const *allowed_hosts; /* additional names in Host headers, and origins */
-    size_t allowed_count;
-    const char *drivers; /* comma-separated names; NULL for all */
-    const char *devices; /* GPUs; NULL for the visible ones */
-    nanos interval;      /* between updates, and between reads of a sensor */
-    unsigned processes;  /* number of processes, and of cgroups, with series; 0: no attribution */
+    struct http_access_options access; /* address NULL: no metrics over HTTP */
+    bool is_open;                      /* other addresses than loopback need no token */
+    const char *drivers;               /* comma-separated names; NULL for all */
+    const char *devices;               /* GPUs; NULL for the visible ones */
+    nanos interval;                    /* between updates, and between reads of a sensor */
+    unsigned processes; /* number of processes, and of cgroups, with series; 0: no attribution */
     const char *grpc_address; /* of energy-monitor, which is then started; NULL: none */
     unsigned grpc_port;
     const char *otlp_url; /* URL of an OTLP receiver; NULL: none */

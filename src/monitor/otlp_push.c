@@ -56,26 +56,6 @@ static nanos wall_time(const struct otlp_push *push, nanos t)
     return push->start_wall + (t - push->start);
 }
 
-static void open_metric(struct json *json, const char *name, const char *unit, bool is_sum)
-{
-    json_object(json, NULL);
-    json_string(json, "name", name);
-    json_string(json, "unit", unit);
-    json_object(json, is_sum ? "sum" : "gauge");
-    if (is_sum) {
-        json_integer(json, "aggregationTemporality", OTLP_CUMULATIVE);
-        json_bool(json, "isMonotonic", true);
-    }
-    json_array(json, "dataPoints");
-}
-
-static void close_metric(struct json *json)
-{
-    json_array_end(json);
-    json_object_end(json);
-    json_object_end(json);
-}
-
 /* The energy of a whole host has its own metric, so that a sum over components counts no joule twice. */
 static bool is_host(const struct reading_domain *domain)
 {
@@ -136,7 +116,7 @@ static bool is_selected(const struct reading_domain *domain, bool of_host)
 static void put_energy(struct otlp_push *push, const struct readings *readings, struct json *json,
                        bool of_host)
 {
-    open_metric(json, of_host ? "hw.host.energy" : "hw.energy", "J", true);
+    otlp_open_metric(json, of_host ? "hw.host.energy" : "hw.energy", NULL, "J", "sum");
     for (size_t i = 0; i < readings->domain_count; i++) {
         const struct reading_domain *domain = &readings->domains[i];
         if (!is_selected(domain, of_host))
@@ -151,13 +131,13 @@ static void put_energy(struct otlp_push *push, const struct readings *readings, 
         json_object_end(json);
         push->sent[domain->number] = point->joules;
     }
-    close_metric(json);
+    otlp_close_metric(json);
 }
 
 static void put_power(const struct otlp_push *push, const struct readings *readings,
                       struct json *json, bool of_host, nanos now)
 {
-    open_metric(json, of_host ? "hw.host.power" : "hw.power", "W", false);
+    otlp_open_metric(json, of_host ? "hw.host.power" : "hw.power", NULL, "W", "gauge");
     for (size_t i = 0; i < readings->domain_count; i++) {
         const struct reading_domain *domain = &readings->domains[i];
         if (!is_selected(domain, of_host) || !is_known(domain->watts))
@@ -168,7 +148,7 @@ static void put_power(const struct otlp_push *push, const struct readings *readi
         json_number(json, "asDouble", domain->watts);
         json_object_end(json);
     }
-    close_metric(json);
+    otlp_close_metric(json);
 }
 
 /* The gauges for which the semantic conventions define a name. */
@@ -192,9 +172,9 @@ static void put_gauges(const struct otlp_push *push, const struct readings *read
     const char *open = NULL;
     for (size_t k = 0; k < COUNT_OF(GAUGES); k++) {
         if (open != GAUGES[k].name && open)
-            close_metric(json);
+            otlp_close_metric(json);
         if (open != GAUGES[k].name)
-            open_metric(json, open = GAUGES[k].name, GAUGES[k].unit, false);
+            otlp_open_metric(json, open = GAUGES[k].name, NULL, GAUGES[k].unit, "gauge");
         for (size_t i = 0; i < readings->gauge_count; i++) {
             const struct reading_gauge *gauge = &readings->gauges[i];
             if (gauge->quantity != GAUGES[k].quantity || !is_known(gauge->value) ||
@@ -212,20 +192,20 @@ static void put_gauges(const struct otlp_push *push, const struct readings *read
             json_object_end(json);
         }
     }
-    close_metric(json);
+    otlp_close_metric(json);
 }
 
 static void put_process_metrics(const struct otlp_push *push, struct json *json, nanos now)
 {
     struct own_cost cost;
     proc_own_cost(&cost);
-    open_metric(json, "process.cpu.time", "s", true);
+    otlp_open_metric(json, "process.cpu.time", NULL, "s", "sum");
     json_object(json, NULL);
     otlp_digits(json, "startTimeUnixNano", push->start_wall);
     otlp_digits(json, "timeUnixNano", wall_time(push, now));
     json_number(json, "asDouble", cost.cpu_s);
     json_object_end(json);
-    close_metric(json);
+    otlp_close_metric(json);
 }
 
 /* Adds the bases of new domains; domains are never removed. */

@@ -194,21 +194,6 @@ static void release_accounts(struct accounts *accounts)
 
 /* ---- processors ---- */
 
-static const struct proc_time *find_time(const struct proc_time *times, size_t count, int pid,
-                                         uint64_t started)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (times[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && times[low].pid == pid && times[low].started == started ? &times[low]
-                                                                                 : NULL;
-}
-
 /* Whether the domain measures processors or their memory, and no better domain measures the same. */
 static bool is_processor(const struct domain *domains, size_t count, const struct domain *self)
 {
@@ -252,7 +237,7 @@ static double take_cpu_joules(struct shares *cpu, struct domain *domains, size_t
 static double own_ticks(const struct processes *processes, const struct proc_time *now)
 {
     const struct proc_time *before =
-        find_time(processes->times, processes->time_count, now->pid, now->started);
+        proc_time_find(processes->times, processes->time_count, now->pid, now->started);
     return (double)now->ticks - (before ? (double)before->ticks : 0);
 }
 
@@ -285,7 +270,7 @@ static void end_gone(struct accounts *accounts, const struct proc_time *times, s
 {
     for (size_t i = accounts->count; i-- > 0;) {
         struct account *account = &accounts->items[i];
-        if (!find_time(times, count, account->pid, account->started))
+        if (!proc_time_find(times, count, account->pid, account->started))
             end_account(accounts, account);
     }
 }

@@ -247,8 +247,7 @@ static struct domain *find_domain(struct state *state, struct text *labels)
             text_release(labels);
             return &state->domains[i];
         }
-    XGROW(state->domains, state->domain_count, state->domain_capacity);
-    struct domain *added = &state->domains[state->domain_count++];
+    struct domain *added = XADD(state->domains, state->domain_count, state->domain_capacity);
     *added = (struct domain){.labels = *labels};
     return added;
 }
@@ -333,8 +332,7 @@ static void add_gauge(struct state *state, size_t source, size_t channel)
     const struct gauge_kind *kind = find_gauge_kind(sensor, row->quantity);
     if (!kind || (kind->is_gpu && has_gauge(state, source, kind->family, row->device)))
         return;
-    XGROW(state->gauges, state->gauge_count, state->gauge_capacity);
-    struct gauge *added = &state->gauges[state->gauge_count++];
+    struct gauge *added = XADD(state->gauges, state->gauge_count, state->gauge_capacity);
     *added = (struct gauge){source, channel, kind->family, kind->scale, {0}, UNKNOWN, false};
     added->is_part = strstr(row->device, ":gi") != NULL;
     if (kind->is_gpu) {
@@ -351,8 +349,7 @@ static struct sensor_row *find_sensor(struct state *state, const char *id)
     for (size_t i = 0; i < state->sensor_count; i++)
         if (str_equal(state->sensors[i].id, id))
             return &state->sensors[i];
-    XGROW(state->sensors, state->sensor_count, state->sensor_capacity);
-    struct sensor_row *added = &state->sensors[state->sensor_count++];
+    struct sensor_row *added = XADD(state->sensors, state->sensor_count, state->sensor_capacity);
     *added = (struct sensor_row){0};
     chars_copy(added->id, id);
     return added;

@@ -17,9 +17,7 @@ static void put_device(const struct monitor_device *device, struct result *resul
     result_text(result, "name", str_or_null(device->name));
     result_text(result, "kind", device->kind);
     result_number(result, "power_w", device->power_w, "W");
-    result_number(result, "energy_j", device->energy_j, "J");
-    result_uncertain(result, "energy_j", error);
-    result_number(result, "energy_plus_minus_j", error, "J");
+    result_measured(result, "energy_j", device->energy_j, "energy_plus_minus_j", error, "J");
     result_number(result, "utilization_pct", percent(device->utilization), "");
     result_number(result, "memory_used_bytes", device->memory_used, "B");
     result_number(result, "temperature_c", device->temperature_c, "°C");

@@ -3,15 +3,19 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "core/text.h"
 
-enum err dl_open(struct dl *dl, const char *const *names, struct error *why)
+enum err dl_open(struct dl *dl, const char *variable, const char *const *names, struct error *why)
 {
-    *dl = (struct dl){0};
+    const char *const given[] = {variable ? getenv(variable) : NULL, NULL};
     char first_failure[200] = "";
+    *dl = (struct dl){0};
+    if (given[0] && *given[0])
+        names = given;
     for (; *names; names++) {
         dl->handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
         if (dl->handle) {
@@ -72,7 +76,7 @@ static void try_library(struct dl_library *library)
 {
     struct dl dl;
     struct error inner;
-    if (dl_open(&dl, library->names, &inner))
+    if (dl_open(&dl, NULL, library->names, &inner))
         err_set(&library->why, ERR_UNSUPPORTED, "%s", library->absent);
     else if (!dl_load(&dl, library->symbols, library->count, &library->why) && library->start &&
              !library->start())

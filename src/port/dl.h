@@ -22,8 +22,10 @@ struct dl_symbol {
     bool required;
 };
 
-/* Tries names in order (NULL-terminated list) until one opens. */
-enum err dl_open(struct dl *dl, const char *const *names, struct error *why) MUST_USE;
+/* Tries names in order (NULL-terminated list) until one opens; if the environment variable is set, its value is the only
+ * name.  `variable` may be NULL. */
+enum err dl_open(struct dl *dl, const char *variable, const char *const *names, struct error *why)
+    MUST_USE;
 
 /* Fills every slot; a missing required symbol is ERR_UNSUPPORTED. */
 enum err dl_load(struct dl *dl, const struct dl_symbol *symbols, size_t count, struct error *why)

@@ -108,10 +108,11 @@ enum err http_access_check(const char *address, const char *token, bool is_open,
 struct url;
 bool http_access_reaches(const char *address, unsigned port, const struct url *url);
 
-/* The rules of one server; borrows the strings. */
+/* Where one server listens, and its rules; borrows the strings. */
 struct http_access_options {
     const char *address; /* that it listens on */
-    const char *token;   /* NULL: none is required */
+    unsigned port;       /* 0: any free port */
+    const char *token;   /* NULL: none is required, on loopback addresses only */
     const char *const
         *allowed; /* values of --allow-host: names in Host, or origins "scheme://..." */
     size_t allowed_count;

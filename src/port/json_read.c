@@ -3,21 +3,26 @@
 #include "core/text.h"
 #include "port/file.h"
 
-enum err jv_parse_file(const char *path, const struct text *bytes, struct jv **out,
-                       struct error *why)
+/* Parses what was read, unless that failed. */
+static enum err parse(enum err err, const char *path, struct text *bytes, struct jv **out,
+                      struct error *why)
 {
     struct error reason = {0};
-    enum err err = jv_parse(text_get(bytes), bytes->length, out, &reason);
-    return err ? err_set(why, err, "%.160s: %s", path, reason.text) : ERR_OK;
+    *out = NULL;
+    if (!err && (err = jv_parse(text_get(bytes), bytes->length, out, &reason)))
+        err_set(why, err, "%.160s: %s", path, reason.text);
+    text_release(bytes);
+    return err;
 }
 
 enum err jv_read(const char *path, size_t max, struct jv **out, struct error *why)
 {
     struct text bytes = {0};
-    *out = NULL;
-    enum err err = file_read(path, max, &bytes, why);
-    if (!err)
-        err = jv_parse_file(path, &bytes, out, why);
-    text_release(&bytes);
-    return err;
+    return parse(file_read(path, max, &bytes, why), path, &bytes, out, why);
+}
+
+enum err jv_read_take(int fd, const char *path, size_t max, struct jv **out, struct error *why)
+{
+    struct text bytes = {0};
+    return parse(file_read_take(fd, path, max, &bytes, why), path, &bytes, out, why);
 }

@@ -4,13 +4,11 @@
 
 #include "core/jv.h"
 
-struct text;
-
 /* At most `max` bytes; the error names the file. */
 enum err jv_read(const char *path, size_t max, struct jv **out, struct error *why) MUST_USE;
 
-/* The same from the bytes of the file. */
-enum err jv_parse_file(const char *path, const struct text *bytes, struct jv **out,
-                       struct error *why) MUST_USE;
+/* The same for an open file: takes ownership of the descriptor, also if it fails; the path is for messages. */
+enum err jv_read_take(int fd, const char *path, size_t max, struct jv **out, struct error *why)
+    MUST_USE;
 
 #endif

@@ -693,6 +693,22 @@ enum err proc_filter(const char *const argv[], const struct text *input, int out
     return err;
 }
 
+enum err proc_read(const char *const argv[], size_t limit, struct text *out, struct error *why)
+{
+    const struct text nothing = {0};
+    int fd;
+    enum err err = file_open_scratch(&fd, why);
+    if (err)
+        return err;
+    err = proc_filter(argv, &nothing, fd, why);
+    if (!err && lseek(fd, 0, SEEK_SET) < 0)
+        err = err_errno(why, errno, "cannot read the output of %s", argv[0]);
+    if (!err)
+        return file_read_take(fd, argv[0], limit, out, why);
+    close(fd);
+    return err;
+}
+
 /* ---- helpers ---- */
 
 static pid_t helpers_owner;

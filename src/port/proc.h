@@ -146,6 +146,9 @@ char *proc_find(const char *name) MUST_USE;
  * with the first line of its standard error.  ERR_INTERRUPTED: a signal is pending, and the program was killed. */
 enum err proc_filter(const char *const argv[], const struct text *input, int output,
                      struct error *why) MUST_USE;
+/* The same without input, for output of at most `limit` bytes. */
+enum err proc_read(const char *const argv[], size_t limit, struct text *out, struct error *why)
+    MUST_USE;
 
 struct own_cost {
     double cpu_s;

@@ -163,6 +163,21 @@ size_t proc_times(struct proc_time **out)
     return *out ? all.count : 0;
 }
 
+static int by_pid(const void *left, const void *right)
+{
+    const struct proc_time *a = left, *b = right;
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+const struct proc_time *proc_time_find(const struct proc_time *times, size_t count, int pid,
+                                       uint64_t started)
+{
+    const struct proc_time wanted = {.pid = pid};
+    const struct proc_time *found =
+        count ? bsearch(&wanted, times, count, sizeof wanted, by_pid) : NULL;
+    return found && found->started == started ? found : NULL;
+}
+
 static bool is_one_of(const int *pids, size_t count, int pid)
 {
     for (size_t i = 0; i < count; i++)

@@ -23,6 +23,9 @@ struct proc_time {
     uint64_t started, ticks; /* in clock ticks: since boot, and of CPU time */
 };
 size_t proc_times(struct proc_time **out);
+/* The process in such a list; NULL: it is not there, or its PID was reused. */
+const struct proc_time *proc_time_find(const struct proc_time *times, size_t count, int pid,
+                                       uint64_t started);
 
 /* A process, its parent and so on, as far as visible; 0 when it has ended. */
 enum { PROC_ANCESTRY_MAX = 24 };

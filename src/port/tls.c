@@ -26,57 +26,46 @@ enum {
     TLS1_2_VERSION = 0x303,
 };
 
+/* Functions: result, our name, their name, parameters. */
+#define OPENSSL(F)                                                                                 \
+    F(const void *, server_method, TLS_server_method, (void))                                      \
+    F(void *, ctx_new, SSL_CTX_new, (const void *method))                                          \
+    F(void, ctx_free, SSL_CTX_free, (void *ctx))                                                   \
+    F(long, ctx_ctrl, SSL_CTX_ctrl, (void *ctx, int command, long number, void *value))            \
+    F(int, ctx_use_certificate, SSL_CTX_use_certificate, (void *ctx, void *cert))                  \
+    F(int, ctx_use_key, SSL_CTX_use_PrivateKey, (void *ctx, void *key))                            \
+    F(int, ctx_check_key, SSL_CTX_check_private_key, (const void *ctx))                            \
+    F(void *, new, SSL_new, (void *ctx))                                                           \
+    F(void, free, SSL_free, (void *ssl))                                                           \
+    F(int, set_fd, SSL_set_fd, (void *ssl, int fd))                                                \
+    F(void, set_accept_state, SSL_set_accept_state, (void *ssl))                                   \
+    F(int, read, SSL_read, (void *ssl, void *to, int size))                                        \
+    F(int, write, SSL_write, (void *ssl, const void *bytes, int length))                           \
+    F(int, shutdown, SSL_shutdown, (void *ssl))                                                    \
+    F(int, get_error, SSL_get_error, (const void *ssl, int result))                                \
+    F(void, clear_errors, ERR_clear_error, (void))                                                 \
+    F(void *, bio_of, BIO_new_mem_buf, (const void *bytes, int length))                            \
+    F(int, bio_free, BIO_free, (void *bio))                                                        \
+    F(void *, read_cert, PEM_read_bio_X509,                                                        \
+      (void *bio, void **out, password_callback *password, void *context))                         \
+    F(void *, read_key, PEM_read_bio_PrivateKey,                                                   \
+      (void *bio, void **out, password_callback *password, void *context))                         \
+    F(void, cert_free, X509_free, (void *cert))                                                    \
+    F(void, key_free, EVP_PKEY_free, (void *key))
+
 static struct {
-    const void *(*server_method)(void);
-    void *(*ctx_new)(const void *method);
-    void (*ctx_free)(void *ctx);
-    long (*ctx_ctrl)(void *ctx, int command, long number, void *value);
-    int (*ctx_use_certificate)(void *ctx, void *cert);
-    int (*ctx_use_key)(void *ctx, void *key);
-    int (*ctx_check_key)(const void *ctx);
-    void *(*new)(void *ctx);
-    void (*free)(void *ssl);
-    int (*set_fd)(void *ssl, int fd);
-    void (*set_accept_state)(void *ssl);
-    int (*read)(void *ssl, void *to, int size);
-    int (*write)(void *ssl, const void *bytes, int length);
-    int (*shutdown)(void *ssl);
-    int (*get_error)(const void *ssl, int result);
-    void (*clear_errors)(void);
-    void *(*bio_of)(const void *bytes, int length);
-    int (*bio_free)(void *bio);
-    void *(*read_cert)(void *bio, void **out, password_callback *password, void *context);
-    void *(*read_key)(void *bio, void **out, password_callback *password, void *context);
-    void (*cert_free)(void *cert);
-    void (*key_free)(void *key);
+#define MEMBER(result, name, symbol, parameters) result(*name) parameters;
+    OPENSSL(MEMBER)
+#undef MEMBER
 } openssl;
 
 static enum err load(struct error *why)
 {
     static const char *const NAMES[] = {"libssl.so.3", NULL};
     static const struct dl_symbol SYMBOLS[] = {
-        {"TLS_server_method", &openssl.server_method, true},
-        {"SSL_CTX_new", &openssl.ctx_new, true},
-        {"SSL_CTX_free", &openssl.ctx_free, true},
-        {"SSL_CTX_ctrl", &openssl.ctx_ctrl, true},
-        {"SSL_CTX_use_certificate", &openssl.ctx_use_certificate, true},
-        {"SSL_CTX_use_PrivateKey", &openssl.ctx_use_key, true},
-        {"SSL_CTX_check_private_key", &openssl.ctx_check_key, true},
-        {"SSL_new", &openssl.new, true},
-        {"SSL_free", &openssl.free, true},
-        {"SSL_set_fd", &openssl.set_fd, true},
-        {"SSL_set_accept_state", &openssl.set_accept_state, true},
-        {"SSL_read", &openssl.read, true},
-        {"SSL_write", &openssl.write, true},
-        {"SSL_shutdown", &openssl.shutdown, true},
-        {"SSL_get_error", &openssl.get_error, true},
-        {"ERR_clear_error", &openssl.clear_errors, true},
-        {"BIO_new_mem_buf", &openssl.bio_of, true},
-        {"BIO_free", &openssl.bio_free, true},
-        {"PEM_read_bio_X509", &openssl.read_cert, true},
-        {"PEM_read_bio_PrivateKey", &openssl.read_key, true},
-        {"X509_free", &openssl.cert_free, true},
-        {"EVP_PKEY_free", &openssl.key_free, true},
+#define SYMBOL(result, name, symbol, parameters) {#symbol, &openssl.name, true},
+        OPENSSL(SYMBOL)
+#undef SYMBOL
     };
     static struct dl_library library = {
         .names = NAMES,

@@ -38,9 +38,7 @@ struct xgboost {
 static enum err open_library(struct xgboost *x, struct error *why)
 {
     static struct dl library; /* never closed: its threads do not survive unloading */
-    const char *given = getenv("IPW_XGBOOST");
-    const char *const names[] = {given && given[0] ? given : "libxgboost.so.0",
-                                 given && given[0] ? NULL : "libxgboost.so", NULL};
+    static const char *const NAMES[] = {"libxgboost.so.0", "libxgboost.so", NULL};
     const struct dl_symbol symbols[] = {
         {"XGDMatrixCreateFromMat", &x->matrix_create, true},
         {"XGDMatrixSetFloatInfo", &x->matrix_set, true},
@@ -55,7 +53,7 @@ static enum err open_library(struct xgboost *x, struct error *why)
         {"XGBGetLastError", &x->last_error, true},
     };
     struct error inner = {0};
-    if (!library.handle && dl_open(&library, names, &inner))
+    if (!library.handle && dl_open(&library, "IPW_XGBOOST", NAMES, &inner))
         return err_set(why, ERR_ABSENT,
                        "rf and gbt need XGBoost's library: apt install libxgboost-dev, or set "
                        "IPW_XGBOOST (%.120s)",

@@ -115,7 +115,7 @@ void keys_label(const struct client_keys *keys, const struct proxy_options *opti
                 size_t size)
 {
     register_secrets(keys);
-    size_t header = find_key_header(keys, options->token);
+    size_t header = find_key_header(keys, options->access.token);
     const char *key = header < KEY_HEADERS ? find_api_key(header, keys->values[header]) : NULL;
     if (!key || !*key)
         return;
@@ -176,7 +176,7 @@ bool header_is_forwarded(const struct proxy_options *options, const char *name, 
                          const char *connection)
 {
     for (size_t i = 0; i < KEY_HEADERS; i++)
-        if (str_equal_nocase(name, KEY_NAMES[i]) && is_token(options->token, i, value))
+        if (str_equal_nocase(name, KEY_NAMES[i]) && is_token(options->access.token, i, value))
             return false;
     return !header_is_hop_by_hop(name, connection) && !str_equal_nocase(name, "Host") &&
            !str_equal_nocase(name, "Expect") && strncasecmp(name, "x-ipw-", 6) != 0 &&
@@ -197,9 +197,9 @@ void header_add_ours(struct text *lines, const struct proxy_options *options,
     char line[1024];
     for (size_t i = 0; ours && i < ours->count; i++)
         header_add(lines, ours->items[i].key, ours->items[i].value);
-    if (!options->upstream_key || find_key_header(keys, options->token) < KEY_HEADERS)
+    if (!options->upstream_key || find_key_header(keys, options->access.token) < KEY_HEADERS)
         return;
-    bool is_bearer = !keys->is_anthropic || is_token(options->token, 0, keys->values[0]);
+    bool is_bearer = !keys->is_anthropic || is_token(options->access.token, 0, keys->values[0]);
     if (chars_format(line, "%s%s", is_bearer ? "Bearer " : "", options->upstream_key))
         header_add(lines, KEY_NAMES[is_bearer ? 0 : 1], line);
 }

@@ -19,7 +19,6 @@
 #include "core/json.h"
 #include "port/event_loop.h"
 #include "port/http_relay.h"
-#include "port/http_server.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "port/url.h"
@@ -480,8 +479,9 @@ static bool refuse_foreign(struct proxy *proxy, struct http_exchange *exchange,
         reply_error(exchange, 403, "permission_error", why.text);
         return true;
     }
-    enum http_admission admission = http_access_admit_token(
-        proxy->access, exchange, keys_hash(keys), keys_are_authorized(keys, proxy->options.token));
+    enum http_admission admission =
+        http_access_admit_token(proxy->access, exchange, keys_hash(keys),
+                                keys_are_authorized(keys, proxy->options.access.token));
     if (admission == HTTP_ADMITTED)
         return false;
     int status = http_access_refuse(exchange, admission, &message);
@@ -602,8 +602,8 @@ uint64_t proxy_forwarded(const struct proxy *proxy, unsigned *in_flight)
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy, bool again)
 {
     pthread_mutex_lock(&proxy->lock);
-    XGROW(proxy->settled, proxy->settled_count, proxy->settled_capacity);
-    proxy->settled[proxy->settled_count++] = (struct settled){id, *energy, again};
+    *XADD(proxy->settled, proxy->settled_count, proxy->settled_capacity) =
+        (struct settled){id, *energy, again};
     bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
     /* Wakes the loop only for held responses; a request for the metrics wakes it anyway. */
@@ -696,7 +696,7 @@ static void release(struct proxy *proxy)
 /* All that may be wrong with the options, apart from the address to listen on. */
 static enum err open_upstream(struct proxy *proxy, struct error *why)
 {
-    const struct proxy_options *options = &proxy->options;
+    const struct http_access_options *options = &proxy->options.access;
     enum err err = http_access_check(options->address, options->token, false,
                                      "set a token (IPW_PROXY_TOKEN)", why);
     if (!err)
@@ -718,8 +718,8 @@ static enum err open_server(struct proxy *proxy, struct error *why)
 {
     const struct proxy_options *options = &proxy->options;
     const struct http_server_options server = {
-        .address = options->address,
-        .port = options->port,
+        .address = options->access.address,
+        .port = options->access.port,
         .body_max = options->body_max ? options->body_max : BODY_MAX,
         .connections_max = CONNECTIONS_MAX,
         .request_limit = options->request_limit ? options->request_limit : REQUEST_LIMIT,
@@ -730,14 +730,8 @@ static enum err open_server(struct proxy *proxy, struct error *why)
         .ended = on_ended,
         .context = proxy,
     };
-    const struct http_access_options access = {
-        .address = options->address,
-        .token = options->token,
-        .allowed = options->allowed_hosts,
-        .allowed_count = options->allowed_count,
-    };
     proxy->status = status_new();
-    proxy->access = http_access_new(&access);
+    proxy->access = http_access_new(&options->access);
     return http_server_open(proxy->loop, &server, &proxy->server, why);
 }
 
@@ -745,8 +739,8 @@ static struct proxy *new_proxy(const struct proxy_options *options)
 {
     struct proxy *proxy = XNEW(proxy);
     proxy->options = *options;
-    if (!proxy->options.address)
-        proxy->options.address = "127.0.0.1";
+    if (!options->access.address)
+        proxy->options.access.address = "127.0.0.1";
     proxy->next_id = options->first_id;
     pthread_mutex_init(&proxy->lock, NULL);
     return proxy;
@@ -774,7 +768,7 @@ enum err proxy_check(const struct proxy_options *options, char *shown, size_t si
     struct proxy *trial = new_proxy(options);
     enum err err = open_upstream(trial, why);
     if (!err)
-        err = listener_check(trial->options.address, options->port, why);
+        err = listener_check(trial->options.access.address, options->access.port, why);
     if (!err)
         str_copy(shown, size, trial->upstream.shown);
     release(trial);

@@ -16,6 +16,7 @@
 #include "core/err.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/http_server.h"
 #include "wire/completion.h"
 
 struct params;
@@ -58,12 +59,8 @@ struct proxy_unknown {
 #define PROXY_INFERENCE_MIN (100 * NS_PER_MS)
 
 struct proxy_options {
-    const char *upstream; /* base URL; its path is prepended to those of requests */
-    const char *address;  /* listen address; NULL: 127.0.0.1 */
-    unsigned port;        /* 0: any free port */
-    const char *token;    /* required of every client; NULL: none, loopback addresses only */
-    const char *const *allowed_hosts; /* additional names in Host headers, and origins */
-    size_t allowed_count;
+    const char *upstream;              /* base URL; its path is prepended to those of requests */
+    struct http_access_options access; /* address NULL: 127.0.0.1 */
     const char *upstream_key; /* sent upstream for clients without an API key; NULL: none */
     const struct params
         *upstream_headers;          /* replace the clients' headers of these names; may be NULL */

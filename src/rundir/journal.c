@@ -454,8 +454,7 @@ static enum err take_start(void *context, const struct jv *line)
         !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > RUN_STARTS_MAX)
         return ERR_OK;
     while (starts->count < (size_t)number) {
-        XGROW(starts->zero_ns, starts->count, starts->capacity);
-        starts->zero_ns[starts->count++] = 0;
+        *XADD(starts->zero_ns, starts->count, starts->capacity) = 0;
     }
     starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
     return ERR_OK;

@@ -193,10 +193,8 @@ enum journal_line_kind journal_line_kind(const struct jv *tree)
                                         [JOURNAL_ENERGY] = "energy",
                                         [JOURNAL_GRADE] = "grade",
                                         [JOURNAL_END] = "end"};
-    for (unsigned i = JOURNAL_RUN; name && i <= JOURNAL_END; i++)
-        if (str_equal(name, NAMES[i]))
-            return (enum journal_line_kind)i;
-    return JOURNAL_OTHER;
+    const char *const *found = STR_FIND(name, NAMES);
+    return found ? (enum journal_line_kind)(found - NAMES) : JOURNAL_OTHER;
 }
 
 /* A damaged first line is skipped: the line of the next start has the same facts. */
@@ -382,10 +380,9 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
         return ERR_OK;
     if (line->at > OFFSET_MAX)
         return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);
-    XGROW(index->entries, index->count, index->capacity);
     uint64_t start = index->starts < START_MAX ? index->starts : START_MAX;
-    index->entries[index->count++] = (struct entry){code_of(scanned->key, scanned->key_length),
-                                                    line->at << OFFSET_SHIFT | start << 1 | own};
+    *XADD(index->entries, index->count, index->capacity) = (struct entry){
+        code_of(scanned->key, scanned->key_length), line->at << OFFSET_SHIFT | start << 1 | own};
     return ERR_OK;
 }
 

@@ -89,13 +89,9 @@ void record_order(const char *const *names, size_t count, const char *const *fro
         for (size_t row = 0; row < count; row++)
             if (str_equal(names[row], frozen[i]))
                 order[places++] = row;
-    for (size_t row = 0; row < count; row++) {
-        bool is_frozen = false;
-        for (size_t i = 0; i < frozen_count && !is_frozen; i++)
-            is_frozen = str_equal(names[row], frozen[i]);
-        if (!is_frozen)
+    for (size_t row = 0; row < count; row++)
+        if (!str_is_listed(names[row], frozen, frozen_count))
             order[places++] = row;
-    }
 }
 
 /* Rows by place, by statistic and by column; built once. */

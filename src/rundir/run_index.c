@@ -168,8 +168,7 @@ struct run_update {
 static void take_known(void *context, const struct run_row *row)
 {
     struct run_update *update = context;
-    XGROW(update->known, update->known_count, update->capacity);
-    update->known[update->known_count++] =
+    *XADD(update->known, update->known_count, update->capacity) =
         (struct known){.id = xstrdup(row->id),
                        .written_at = row->written_at,
                        .created_at = run_row_number(row, ROW_CREATED),

@@ -62,8 +62,7 @@ struct visit {
 /* Takes ownership of the entry. */
 static void keep_entry(struct run_list *list, struct run_list_entry *entry)
 {
-    XGROW(list->entries, list->count, list->capacity);
-    list->entries[list->count++] = *entry;
+    *XADD(list->entries, list->count, list->capacity) = *entry;
 }
 
 static enum err visit_entry(const struct visit *visit, const char *parent, const char *name)

@@ -216,7 +216,7 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
 
 /* ---- kinds ---- */
 
-static const struct {
+static const struct kind {
     const char *name, *unit, *units;
 } KINDS[RUN_KINDS] = {
     [RUN_KIND_PROFILE] = {"profile", "query", "queries"},
@@ -234,10 +234,8 @@ const char *run_kind_name(enum run_kind kind)
 
 enum run_kind run_kind_named(const char *name)
 {
-    for (int kind = 0; name && kind < RUN_KINDS; kind++)
-        if (str_equal(name, KINDS[kind].name))
-            return (enum run_kind)kind;
-    return RUN_KIND_PROFILE;
+    const struct kind *found = STR_FIND(name, KINDS);
+    return found ? (enum run_kind)(found - KINDS) : RUN_KIND_PROFILE;
 }
 
 bool run_kind_has_queries(enum run_kind kind)
@@ -540,13 +538,10 @@ enum err run_read(const char *path, size_t limit, struct text *out, struct error
 
 enum err run_read_json(const char *path, size_t limit, struct jv **out, struct error *why)
 {
-    struct text bytes = {0};
+    int fd;
     *out = NULL;
-    enum err err = run_read(path, limit, &bytes, why);
-    if (!err)
-        err = jv_parse_file(path, &bytes, out, why);
-    text_release(&bytes);
-    return err;
+    enum err err = open_for(path, &fd, why);
+    return err ? err : jv_read_take(fd, path, limit, out, why);
 }
 
 enum err run_read_arrow(const char *path, struct arrow_reader **out, struct error *why)

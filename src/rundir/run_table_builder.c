@@ -89,8 +89,7 @@ static void widen(struct word_index *index, const struct run_words *words)
 static void add_text(struct word_index *index, struct run_words *words, const char *bytes,
                      size_t length)
 {
-    XGROW(words->texts, words->count, index->capacity);
-    words->texts[words->count++] = xstrndup(bytes, length);
+    *XADD(words->texts, words->count, index->capacity) = xstrndup(bytes, length);
 }
 
 /* The id of the word. */

@@ -60,3 +60,16 @@ void settings_text(const struct setting *settings, size_t count, struct text *ou
     for (size_t k = 0; k < count; k++)
         text_addf(out, "%s%s=%s", k ? ", " : "", settings[k].knob, settings[k].text);
 }
+
+bool setting_range(const char *text, double *low, double *high, double *step)
+{
+    char copy[1024];
+    bool fits = chars_copy(copy, text);
+    char *colon = strchr(copy, ':');
+    char *dash = copy[0] ? strchr(copy + 1, '-') : NULL;
+    if (!fits || !colon || !dash || dash > colon)
+        return false;
+    *colon = *dash = '\0';
+    return parse_double(copy, low) == ERR_OK && parse_double(dash + 1, high) == ERR_OK &&
+           parse_double(colon + 1, step) == ERR_OK;
+}

@@ -38,6 +38,9 @@ bool settings_same(const struct setting *a, const struct setting *b, size_t coun
 /* Whether it is what a user names: the same value, or its text in any case. */
 bool setting_is(const struct setting *setting, const char *text);
 
+/* Parses a range of numbers, "600-1200:150"; false for anything else, which is one value. */
+bool setting_range(const char *text, double *low, double *high, double *step);
+
 /* "threads=4, batch=8" */
 void settings_text(const struct setting *settings, size_t count, struct text *out);
 

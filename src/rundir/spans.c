@@ -63,29 +63,20 @@ static void read_key(const char *key, struct span *span)
     span->repeat = is_query ? repeat : 0;
 }
 
-static bool read_kind(const char *name, struct span *span)
-{
-    for (uint8_t kind = 0; name && kind < SPAN_KINDS; kind++)
-        if (str_equal(name, NAMES[kind])) {
-            span->kind = kind;
-            return true;
-        }
-    return false;
-}
-
 static enum err take_line(void *context, const struct jv *line)
 {
     struct spans *spans = context;
     double start = jv_get_number(line, "start");
+    const char *const *kind = STR_FIND(jv_get_text(line, "span"), NAMES);
     struct span span = {.from = jv_get_number(line, "from_s"),
                         .first_token = jv_get_number(line, "first_token_s"),
                         .to = jv_get_number(line, "to_s"),
                         .start = start >= 1 && start < UINT16_MAX ? (uint16_t)start : 1};
-    if (!read_kind(jv_get_text(line, "span"), &span) || !(span.to >= span.from))
+    if (!kind || !(span.to >= span.from))
         return ERR_OK; /* it has not ended */
+    span.kind = (uint8_t)(kind - NAMES);
     read_key(jv_get_text(line, "key"), &span);
-    XGROW(spans->items, spans->count, spans->capacity);
-    spans->items[spans->count++] = span;
+    *XADD(spans->items, spans->count, spans->capacity) = span;
     spans->starts = span.start > spans->starts ? span.start : spans->starts;
     return ERR_OK;
 }

@@ -400,7 +400,7 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
         bool known;
         size_t rows = field->role == SUMMARY_IS_NULLABLE ? rows_below(field, summary, &known) : 0;
         if (!rows) {
-            json_member_write(&writer, &field->at, summary);
+            json_field_write(&writer, &field->at, summary);
         } else if (!known) {
             json_null(&json, json_field_enter(&writer, field->at.path));
             field += rows;
@@ -423,7 +423,7 @@ void summary_put_report(const struct summary *summary, struct result *out)
             continue;
         struct json_field row = field->at;
         row.path += strlen("ipw.");
-        json_member_write(&writer, &row, summary);
+        json_field_write(&writer, &row, summary);
         if (str_equal(row.path, "conservation_error")) /* placed first for scripts */
             json_bool(&json, json_field_enter(&writer, "interrupted"), summary->interrupted == 1);
     }

@@ -10,7 +10,7 @@
 
 /* ---- flags and exclusions ---- */
 
-static const struct {
+static const struct flag {
     const char *name;
     enum sweep_exclusion exclusion;
 } FLAGS[ATTEMPT_FLAGS] = {
@@ -28,10 +28,11 @@ unsigned attempt_flags_parse(const char *flags)
 {
     unsigned bits = 0;
     char name[64];
-    while (flags && *flags && str_next_item(&flags, name, sizeof name))
-        for (unsigned flag = 0; flag < ATTEMPT_FLAGS; flag++)
-            if (str_equal(name, FLAGS[flag].name))
-                bits |= 1U << flag;
+    while (flags && *flags && str_next_item(&flags, name, sizeof name)) {
+        const struct flag *found = STR_FIND(name, FLAGS);
+        if (found)
+            bits |= 1U << (found - FLAGS);
+    }
     return bits;
 }
 

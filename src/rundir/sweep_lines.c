@@ -225,8 +225,7 @@ void sweep_keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt
         *before = mine;
         return;
     }
-    XGROW(sweep->attempts, sweep->count, sweep->capacity);
-    sweep->attempts[sweep->count++] = mine;
+    *XADD(sweep->attempts, sweep->count, sweep->capacity) = mine;
 }
 
 void sweep_drop_attempt(struct sweep *sweep, size_t i)

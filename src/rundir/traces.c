@@ -274,9 +274,8 @@ static void add_trace(struct traces *traces, const struct query_trace *trace)
         *known = *trace;
         return;
     }
-    XGROW(traces->items, traces->count, traces->capacity);
     reserve_slot(traces);
-    traces->items[traces->count++] = *trace;
+    *XADD(traces->items, traces->count, traces->capacity) = *trace;
     if (trace->ipw.key)
         *find_slot(traces, trace->ipw.key) = traces->count;
 }

@@ -46,9 +46,7 @@ static void put_runs(struct result *out, const struct exec_result *result)
         const struct energy *energy = &run->ledger.total;
         result_group(out, NULL);
         result_number(out, "wall_s", run->wall_s, "s");
-        result_number(out, "energy_j", energy->joules, "J");
-        result_uncertain(out, "energy_j", energy->plus_minus);
-        result_number(out, "plus_minus", energy->plus_minus, "J");
+        result_measured(out, "energy_j", energy->joules, "plus_minus", energy->plus_minus, "J");
         result_number(out, "coverage", energy->coverage, "%");
         result_number(out, "user_s", run->end.user_s, "s");
         result_number(out, "system_s", run->end.system_s, "s");
@@ -86,12 +84,9 @@ static void put_operating(struct result *out, const struct run_report *report)
     result_number(out, "gco2_per_kwh", tariff->gco2_per_kwh, "");
     result_number(out, "device_price_per_hour", tariff->device_price_per_hour, "");
     result_number(out, "devices", run_devices(&report->result->mean), "");
-    result_number(out, "cost", charge.cost, "");
-    result_uncertain(out, "cost", charge.cost_plus_minus);
-    result_number(out, "cost_plus_minus", charge.cost_plus_minus, "");
-    result_number(out, "gco2e", charge.gco2e, "gCO2e");
-    result_uncertain(out, "gco2e", charge.gco2e_plus_minus);
-    result_number(out, "gco2e_plus_minus", charge.gco2e_plus_minus, "gCO2e");
+    result_measured(out, "cost", charge.cost, "cost_plus_minus", charge.cost_plus_minus, "");
+    result_measured(out, "gco2e", charge.gco2e, "gco2e_plus_minus", charge.gco2e_plus_minus,
+                    "gCO2e");
     result_end(out);
 }
 
@@ -108,9 +103,7 @@ static void put_idle(struct result *out, const struct exec_result *result)
         const struct baseline_row *row = &result->idle.rows[i];
         result_group(out, NULL);
         result_text(out, "id", row->device);
-        result_number(out, "power_w", row->watts, "W");
-        result_uncertain(out, "power_w", row->sigma);
-        result_number(out, "plus_minus", row->sigma, "W");
+        result_measured(out, "power_w", row->watts, "plus_minus", row->sigma, "W");
         result_end(out);
     }
     result_end(out);

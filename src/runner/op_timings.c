@@ -113,13 +113,12 @@ static enum err report(struct grid *grid, const char *what)
 static void add(struct grid *grid, const char *label, struct hardware_timing timing,
                 const struct op_timer_shape *shape)
 {
-    XGROW(grid->points, grid->count, grid->capacity);
-    grid->points[grid->count++] = (struct point){.timing = timing,
-                                                 .shape = *shape,
-                                                 .label = label,
-                                                 .best_s = INFINITY,
-                                                 .second_s = INFINITY,
-                                                 .disturbed_s = INFINITY};
+    *XADD(grid->points, grid->count, grid->capacity) = (struct point){.timing = timing,
+                                                                      .shape = *shape,
+                                                                      .label = label,
+                                                                      .best_s = INFINITY,
+                                                                      .second_s = INFINITY,
+                                                                      .disturbed_s = INFINITY};
 }
 
 /* ---- products ---- */

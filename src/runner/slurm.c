@@ -65,29 +65,12 @@ enum err slurm_available(struct error *why)
 /* argv[0] is looked up in PATH; *out is the program's stdout. */
 static enum err run_program(const char *argv[], struct text *out, struct error *why)
 {
-    const struct text nothing = {0};
     const char *name = argv[0];
     char *path = find_program(name, why);
-    int fd;
-    enum err err = path ? file_open_scratch(&fd, why) : ERR_NOT_FOUND;
-    if (err) {
-        free(path);
-        return err;
-    }
     argv[0] = path;
-    err = proc_filter(argv, &nothing, fd, why);
+    enum err err = path ? proc_read(argv, ANSWER_MAX, out, why) : ERR_NOT_FOUND;
     argv[0] = name;
-    off_t length = err ? 0 : lseek(fd, 0, SEEK_END);
-    char *bytes = length > 0 && length < ANSWER_MAX ? xmalloc((size_t)length) : NULL;
-    if (!err && length > 0 && !bytes)
-        err = err_set(why, ERR_BAD_VALUE, "the output of %s is too long", path);
-    if (!err && bytes && (err = file_read_at(fd, bytes, (size_t)length, 0)))
-        err_set(why, err, "cannot read the output of %s", path);
-    if (!err && bytes)
-        text_add_bytes(out, bytes, (size_t)length);
-    free(bytes);
     free(path);
-    close(fd);
     return err;
 }
 
@@ -264,8 +247,7 @@ static void parse_job(struct jobs *jobs, const char *text)
     size_t digits = strspn(text, "0123456789");
     if (!digits || digits >= JOB_MAX)
         return; /* not one of our files */
-    XGROW(jobs->items, jobs->count, jobs->capacity);
-    struct job *job = &jobs->items[jobs->count++];
+    struct job *job = XADD(jobs->items, jobs->count, jobs->capacity);
     *job = (struct job){0};
     memcpy(job->id, text, digits);
     text += digits;
@@ -273,8 +255,7 @@ static void parse_job(struct jobs *jobs, const char *text)
         size_t part = strtoul(text, &end, 10);
         if (end == text)
             break;
-        XGROW(job->parts, job->count, job->capacity);
-        job->parts[job->count++] = part;
+        *XADD(job->parts, job->count, job->capacity) = part;
     }
 }
 

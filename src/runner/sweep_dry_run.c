@@ -123,12 +123,10 @@ static bool add_step(void *context, const struct sweep *sweep, const struct swee
     struct dry_run_round *round = plan->round_count ? &plan->rounds[plan->round_count - 1] : NULL;
     (void)sweep;
     if (!round || round->repeat != step->repeat) {
-        XGROW(plan->rounds, plan->round_count, plan->round_capacity);
-        round = &plan->rounds[plan->round_count++];
+        round = XADD(plan->rounds, plan->round_count, plan->round_capacity);
         *round = (struct dry_run_round){.repeat = step->repeat};
     }
-    XGROW(round->settings, round->count, round->capacity);
-    round->settings[round->count++] = (double)(step->point + 1);
+    *XADD(round->settings, round->count, round->capacity) = (double)(step->point + 1);
     return false;
 }
 

@@ -36,28 +36,13 @@ static enum err add_value(struct values *values, const char *knob, const char *v
 {
     if (values->count >= POINTS_MAX)
         return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MAX);
-    XGROW(values->items, values->count, values->capacity);
-    struct setting *added = &values->items[values->count++];
+    struct setting *added = XADD(values->items, values->count, values->capacity);
     *added = setting_parse(knob, value);
     for (const struct setting *earlier = values->items; earlier < added; earlier++)
         if (setting_same(earlier, added))
             return err_set(why, ERR_USAGE, "--knob %s: value '%.80s' given more than once", knob,
                            value);
     return ERR_OK;
-}
-
-/* Parses "600-1200:150"; false for anything else, which is a literal value. */
-static bool parse_range(const char *item, double *low, double *high, double *step)
-{
-    char copy[VALUE_MAX];
-    chars_copy(copy, item);
-    char *colon = strchr(copy, ':');
-    char *dash = copy[0] ? strchr(copy + 1, '-') : NULL;
-    if (!colon || !dash || dash > colon)
-        return false;
-    *colon = *dash = '\0';
-    return parse_double(copy, low) == ERR_OK && parse_double(dash + 1, high) == ERR_OK &&
-           parse_double(colon + 1, step) == ERR_OK;
 }
 
 static enum err add_range(struct values *values, const char *knob, const char *item, double low,
@@ -89,9 +74,8 @@ static bool is_name(const char *name, size_t length)
 
 static enum err add_knob(struct sweep *sweep, const char *name, struct error *why)
 {
-    for (size_t i = 0; i < sweep->knob_count; i++)
-        if (str_equal(sweep->knobs[i], name))
-            return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
+    if (str_find(name, sweep->knobs, sweep->knob_count, sizeof *sweep->knobs))
+        return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
     sweep_word(&sweep->knobs, &sweep->knob_count, name);
     return ERR_OK;
 }
@@ -124,7 +108,7 @@ static enum err parse_knob(const char *word, struct sweep *sweep, struct values 
         double low, high, step;
         if (!str_next_item(&list, item, sizeof item))
             err = refuse_value(name, list, why);
-        else if (parse_range(item, &low, &high, &step))
+        else if (setting_range(item, &low, &high, &step))
             err = add_range(values, knob, item, low, high, step, why);
         else
             err = add_value(values, knob, item, why);

@@ -62,10 +62,8 @@ struct chip {
 
 static const struct known_chip *find_known(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(KNOWN); i++)
-        if (str_equal(KNOWN[i].name, name))
-            return &KNOWN[i];
-    return &UNKNOWN_CHIP;
+    const struct known_chip *found = STR_FIND(name, KNOWN);
+    return found ? found : &UNKNOWN_CHIP;
 }
 
 /* ---- Grace ---- */

@@ -26,7 +26,7 @@ struct request {
     struct text bytes; /* storage of the strings below */
     const char *path;
     const char *ids[PATH_ID_MAX]; /* values of {id} and {name} in the path */
-    struct {
+    struct request_param {
         const char *name, *value;
     } params[PARAMS_MAX];
     size_t param_count;

@@ -132,8 +132,7 @@ static void take_point(void *context, const struct run_row *row)
         front->left_out++;
         return;
     }
-    XGROW(front->points, front->count, front->capacity);
-    front->points[front->count++] =
+    *XADD(front->points, front->count, front->capacity) =
         (struct front_point){.id = keep_text(front, row->id),
                              .name = keep_text(front, run_row_text(row, ROW_NAME)),
                              .group = keep_text(front, run_row_text(row, front->group)),
@@ -489,7 +488,7 @@ enum err api_sweep(const struct api *api, const struct request *request,
 static char *copy_of(const struct result *result, const char *path)
 {
     const struct result_item *item = result_find(result, path);
-    const char *text = result_is_known(item) ? result_string(result, item) : NULL;
+    const char *text = result_is_known(item) ? result_string(item) : NULL;
     return text ? xstrdup(text) : NULL;
 }
 

@@ -28,7 +28,7 @@
 
 #define SHARED "report/" /* prefix of files of the report */
 
-static const struct {
+static const struct embedded {
     const char *name, *begin, *end;
 } FILES[] = {
 #define WEB_FILE(symbol, name) {name, symbol, symbol##_end},
@@ -38,28 +38,26 @@ static const struct {
 
 static const char *type_of(const char *name)
 {
-    static const struct {
-        const char *suffix, *type;
-    } TYPES[] = {{".html", "text/html; charset=utf-8"},
-                 {".js", "text/javascript; charset=utf-8"},
-                 {".css", "text/css; charset=utf-8"},
-                 {".svg", "image/svg+xml"},
-                 {".json", "application/json"}};
+    static const char *const TYPES[][2] = {{".html", "text/html; charset=utf-8"},
+                                           {".js", "text/javascript; charset=utf-8"},
+                                           {".css", "text/css; charset=utf-8"},
+                                           {".svg", "image/svg+xml"},
+                                           {".json", "application/json"}};
     const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < COUNT_OF(TYPES); i++)
-        if (str_equal(dot, TYPES[i].suffix))
-            return TYPES[i].type;
+    const char *const *found = STR_FIND(dot, TYPES);
+    if (found)
+        return found[1];
     return dot ? "application/octet-stream" : "text/plain; charset=utf-8"; /* licenses */
 }
 
 bool web_file_find(const char *name, struct web_file *out)
 {
     *out = (struct web_file){.type = type_of(name)};
-    for (size_t i = 0; i < COUNT_OF(FILES); i++)
-        if (str_equal(FILES[i].name, name)) {
-            out->bytes = FILES[i].begin;
-            out->length = (size_t)((uintptr_t)FILES[i].end - (uintptr_t)FILES[i].begin);
-        }
+    const struct embedded *found = STR_FIND(name, FILES);
+    if (found) {
+        out->bytes = found->begin;
+        out->length = (size_t)((uintptr_t)found->end - (uintptr_t)found->begin);
+    }
     if (!out->bytes && str_starts(name, SHARED))
         (void)html_file(name + strlen(SHARED), &out->bytes, &out->length);
     if (!out->bytes)

@@ -99,8 +99,7 @@ bool live_add(struct live *live, struct http_exchange *exchange)
 {
     if (live->stream_count >= STREAMS_MAX)
         return false;
-    XGROW(live->streams, live->stream_count, live->stream_capacity);
-    live->streams[live->stream_count++] = exchange;
+    *XADD(live->streams, live->stream_count, live->stream_capacity) = exchange;
     http_exchange_add_header(exchange, "Content-Type", "text/event-stream");
     http_exchange_begin(exchange, 200, HTTP_LENGTH_UNKNOWN);
     http_exchange_send(exchange, text_get(&live->event), live->event.length);

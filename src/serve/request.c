@@ -123,10 +123,9 @@ void request_encode(struct text *to, const char *string)
 
 const char *request_param(const struct request *request, const char *name)
 {
-    for (size_t i = 0; i < request->param_count; i++)
-        if (str_equal(request->params[i].name, name))
-            return str_or_null(request->params[i].value);
-    return NULL;
+    const struct request_param *found =
+        str_find(name, request->params, request->param_count, sizeof *found);
+    return found ? str_or_null(found->value) : NULL;
 }
 
 static bool is_accepted(const char *name, const char *names, bool *may_repeat)
@@ -149,9 +148,8 @@ enum err request_check(const struct request *request, const char *names, struct 
         const char *name = request->params[i].name;
         if (!is_accepted(name, names, &may_repeat))
             return err_set(why, ERR_USAGE, "unknown parameter '%.60s'", name);
-        for (size_t j = 0; j < i && !may_repeat; j++)
-            if (str_equal(request->params[j].name, name))
-                return err_set(why, ERR_USAGE, "parameter '%.60s' given more than once", name);
+        if (!may_repeat && str_find(name, request->params, i, sizeof *request->params))
+            return err_set(why, ERR_USAGE, "parameter '%.60s' given more than once", name);
     }
     return ERR_OK;
 }

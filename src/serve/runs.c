@@ -72,8 +72,7 @@ void run_row_to_json(const struct run_row *row, struct json *json)
 static void take_copy(void *context, const struct run_row *row)
 {
     struct rows *rows = context;
-    XGROW(rows->rows, rows->count, rows->capacity);
-    rows->rows[rows->count++] = run_row_copy(row);
+    *XADD(rows->rows, rows->count, rows->capacity) = run_row_copy(row);
 }
 
 void rows_release(struct rows *rows)

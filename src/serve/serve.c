@@ -288,7 +288,7 @@ static void log_in(struct serve *serve, struct http_exchange *exchange)
         const char *next = request_param(&form, "next"), *token = request_param(&form, "token");
         enum http_admission admission = http_access_admit_token(
             serve->http_access, exchange, http_access_token(token),
-            !serve->options.token || secret_matches(token, serve->options.token));
+            !serve->options.access.token || secret_matches(token, serve->options.access.token));
         if (admission == HTTP_ADMITTED)
             begin_session(serve, exchange, next);
         else if (admission == HTTP_REFUSED)
@@ -528,8 +528,8 @@ static void run_loop(struct serve *serve)
 static enum err open_parts(struct serve *serve, struct error *why)
 {
     const struct http_server_options server = {
-        .address = serve->options.address,
-        .port = serve->options.port,
+        .address = serve->options.access.address,
+        .port = serve->options.access.port,
         .tls_cert = serve->options.tls_cert,
         .tls_key = serve->options.tls_key,
         .body_max = BODY_MAX,
@@ -538,15 +538,8 @@ static enum err open_parts(struct serve *serve, struct error *why)
         .ended = on_ended,
         .context = serve,
     };
-    const struct http_access_options access = {
-        .address = serve->options.address,
-        .token = serve->options.token,
-        .allowed = serve->options.allowed_hosts,
-        .allowed_count = serve->options.allowed_count,
-        .is_tls = serve->options.tls_cert,
-    };
     serve->access = access_new();
-    serve->http_access = http_access_new(&access);
+    serve->http_access = http_access_new(&serve->options.access);
     enum err err = runs_open(&serve->options, &serve->api.runs, why);
     if (!err)
         err = event_loop_new(&serve->loop, why);
@@ -584,9 +577,10 @@ static void release(struct serve *serve)
 
 enum err serve_run(const struct serve_options *options, int *signal, struct error *why)
 {
-    enum err err = http_access_check(options->address, options->token, false,
-                                     "set a token (--token-file)", why);
-    if (!err && options->allow_runs && !options->token)
+    const struct http_access_options *access = &options->access;
+    enum err err =
+        http_access_check(access->address, access->token, false, "set a token (--token-file)", why);
+    if (!err && options->allow_runs && !access->token)
         err = err_set(why, ERR_USAGE,
                       "--allow-runs needs a token (--token-file), even on loopback: every user and "
                       "every page of this machine could start runs");

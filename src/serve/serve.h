@@ -10,16 +10,13 @@
 
 #include "core/err.h"
 #include "core/units.h"
+#include "port/http_server.h"
 
 struct serve_options {
-    const char *address; /* listen address */
-    unsigned port;       /* 0: any free port */
-    const char *token;   /* required for every request; NULL: none, loopback addresses only */
-    const char *tls_cert, *tls_key;   /* PEM; NULL: plain HTTP */
-    const char *const *allowed_hosts; /* additional names in Host headers, and origins */
-    size_t allowed_count;
-    const char *runs;    /* the folder of run directories; NULL: a database */
-    const char *db;      /* database address */
+    struct http_access_options access;
+    const char *tls_cert, *tls_key; /* PEM; NULL: plain HTTP */
+    const char *runs;               /* the folder of run directories; NULL: a database */
+    const char *db;                 /* database address */
     const char *drivers; /* sensors of the live view; comma-separated names, NULL for all */
     const char *devices; /* GPUs; NULL for the visible ones */
     bool no_live;        /* open no sensors */

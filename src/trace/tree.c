@@ -70,8 +70,7 @@ static uint64_t key_of(const struct trace_event *event)
 
 static void add_node(struct build *b, const struct node *node)
 {
-    XGROW(b->nodes, b->count, b->capacity);
-    b->nodes[b->count++] = *node;
+    *XADD(b->nodes, b->count, b->capacity) = *node;
 }
 
 static const char *or_empty(const char *text)

@@ -48,12 +48,11 @@ static void store_stop_reason(struct completion *completion, const struct jv *va
         {"tool_use", "tool_calls"},
     };
     const char *reason = jv_text(value);
-    for (size_t i = 0; reason && i < COUNT_OF(NAMES); i++)
-        if (str_equal(reason, NAMES[i][0]))
-            reason = NAMES[i][1];
+    const char *const *found = STR_FIND(reason, NAMES);
+    if (found)
+        reason = found[1];
     if (reason) /* others as they are: refusal, pause_turn */
-        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                        strlen(reason));
+        completion_set_reason(completion, reason);
 }
 
 static bool is_type(const struct jv *object, const char *type)

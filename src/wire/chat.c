@@ -13,8 +13,7 @@
 static void append_call(struct tool_calls *calls, const char *id, const char *name,
                         const char *arguments)
 {
-    XGROW(calls->items, calls->count, calls->capacity);
-    struct tool_call *call = &calls->items[calls->count++];
+    struct tool_call *call = XADD(calls->items, calls->count, calls->capacity);
     *call = (struct tool_call){.id = xstrdup(id ? id : ""), .name = xstrdup(name ? name : "")};
     call->index = -1;
     if (arguments)
@@ -75,8 +74,7 @@ static void release_message(struct chat_message *message)
 /* Takes ownership of the message. */
 static void append(struct chat *chat, struct chat_message message)
 {
-    XGROW(chat->messages, chat->count, chat->capacity);
-    chat->messages[chat->count++] = message;
+    *XADD(chat->messages, chat->count, chat->capacity) = message;
 }
 
 void chat_add(struct chat *chat, enum chat_role role, const char *text)

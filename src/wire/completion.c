@@ -194,6 +194,12 @@ void completion_init(struct completion *completion)
     };
 }
 
+void completion_set_reason(struct completion *completion, const char *reason)
+{
+    secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
+                    strlen(reason));
+}
+
 void completion_release(struct completion *completion)
 {
     text_release(&completion->content);
@@ -214,8 +220,7 @@ double completion_backoff_s(const struct completion *completion, unsigned attemp
 static void mark_arrival(struct completion *completion, nanos t)
 {
     struct arrivals *arrivals = &completion->arrivals;
-    XGROW(arrivals->times, arrivals->count, arrivals->capacity);
-    arrivals->times[arrivals->count++] = t;
+    *XADD(arrivals->times, arrivals->count, arrivals->capacity) = t;
     if (!completion->first_token)
         completion->first_token = t;
     completion->last_token = t;

@@ -53,6 +53,8 @@ struct completion {
 
 /* Empty, with every figure unknown. */
 void completion_init(struct completion *completion);
+void completion_set_reason(struct completion *completion, const char *reason);
+void completion_set_reason(struct completion *completion, const char *reason); /* finish_reason */
 void completion_release(struct completion *completion);
 
 /* Seconds to wait after failed attempt `attempt` (from 1): as requested by the server, else exponential backoff. */

@@ -35,8 +35,7 @@ static void read_counts(const struct jv *root, struct completion *completion)
                             NANOSECOND);
     const char *reason = jv_get_text(root, "done_reason");
     if (reason)
-        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                        strlen(reason));
+        completion_set_reason(completion, reason);
 }
 
 static enum err read_object(struct ollama_response *response, const struct jv *root, nanos t)

@@ -36,7 +36,7 @@ static const struct {
 };
 static const char *const OTHERS[] = {"timestamp", "index", "name", "pstate"};
 
-static const struct {
+static const struct unit {
     const char *name;
     double scale;
 } UNITS[] = {{"W", 1},    {"mW", 1e-3}, {"kW", 1e3},  {"J", 1},    {"mJ", 1e-3},
@@ -93,10 +93,8 @@ static bool is_absent(const char *cell)
 
 static double unit_scale(const char *unit, double otherwise)
 {
-    for (size_t i = 0; i < UNIT_COUNT; i++)
-        if (str_equal(unit, UNITS[i].name))
-            return UNITS[i].scale;
-    return otherwise;
+    const struct unit *found = STR_FIND(unit, UNITS);
+    return found ? found->scale : otherwise;
 }
 
 /* A value that does not fit its column ends in dots: a number is then unusable. */

@@ -116,6 +116,29 @@ void otlp_close(struct json *json)
     json_object_end(json);
 }
 
+void otlp_open_metric(struct json *json, const char *name, const char *description,
+                      const char *unit, const char *kind)
+{
+    enum { CUMULATIVE = 2 };
+    json_object(json, NULL);
+    json_string(json, "name", name);
+    json_optional_string(json, "description", description);
+    json_string(json, "unit", unit);
+    json_object(json, kind);
+    if (!str_equal(kind, "gauge"))
+        json_integer(json, "aggregationTemporality", CUMULATIVE);
+    if (str_equal(kind, "sum"))
+        json_bool(json, "isMonotonic", true);
+    json_array(json, "dataPoints");
+}
+
+void otlp_close_metric(struct json *json)
+{
+    json_array_end(json);
+    json_object_end(json);
+    json_object_end(json);
+}
+
 /* ---- the receiver ---- */
 
 static void add_headers(struct params *headers, enum otlp_signal signal)

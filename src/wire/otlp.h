@@ -18,8 +18,6 @@ struct json;
 
 /* ---- writing batches ---- */
 
-enum { OTLP_CUMULATIVE = 2 }; /* aggregationTemporality */
-
 /* OTLP/JSON encodes 64-bit integers as strings. */
 void otlp_digits(struct json *json, const char *key, int64_t value);
 
@@ -37,6 +35,12 @@ void otlp_close_value(struct json *json);
 void otlp_open(struct json *json, const char *of_resources, const char *instance, const char *host);
 void otlp_scope(struct json *json, const char *of_scopes);
 void otlp_close(struct json *json);
+
+/* A metric of a kind ("gauge", "sum", "histogram"; the latter two are cumulative); its points in between.  description
+ * may be NULL. */
+void otlp_open_metric(struct json *json, const char *name, const char *description,
+                      const char *unit, const char *kind);
+void otlp_close_metric(struct json *json);
 
 /* ---- sending them ---- */
 

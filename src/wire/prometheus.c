@@ -343,8 +343,7 @@ static void add_line(struct prometheus *out, const char *line, size_t length)
         out->skipped++;
         return;
     }
-    XGROW(out->items, out->count, out->capacity);
-    out->items[out->count++] = sample;
+    *XADD(out->items, out->count, out->capacity) = sample;
 }
 
 enum err prometheus_parse(struct prometheus *out, const char *text, size_t length,

@@ -241,8 +241,7 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
         read_score(sink->completion, jv_get(choice, "logprobs"));
     const char *reason = jv_get_text(choice, "finish_reason");
     if (reason && *reason)
-        secret_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
-                        reason, strlen(reason));
+        completion_set_reason(sink->completion, reason);
     return err;
 }
 

@@ -66,17 +66,17 @@ static void read_params(char *words)
     struct text body = {0};
     struct json json;
     struct jv *tree = NULL;
-    uint64_t count;
-    double number;
-    bool flag;
+    static const char *const WORDS[] = {"on", "off", NULL};
+    struct params_reader read = {&params, &why, ERR_OK};
     fuzz_check(!params_add(&params, words));
     json_init(&json, &body, false);
     json_object(&json, NULL);
     for (size_t i = 0; i < params.count; i++) {
         message_write_param(&json, params.items[i].key, params.items[i].value);
-        (void)!params_count(&params, params.items[i].key, 0, &count, &why);
-        (void)!params_number(&params, params.items[i].key, 0, &number, &why);
-        (void)!params_bool(&params, params.items[i].key, false, &flag, &why);
+        params_count(&read, params.items[i].key, 0, 0, 100);
+        params_number(&read, params.items[i].key, 0, 0, 100);
+        params_bool(&read, params.items[i].key, false);
+        params_word(&read, params.items[i].key, WORDS, 0);
     }
     json_object_end(&json);
     if (jv_parse_repaired(body.bytes, body.length, &tree, &why))

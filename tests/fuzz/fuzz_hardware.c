@@ -3,9 +3,6 @@
 #include "fuzz/fuzz.h"
 
 #include "catalog/catalog_file.h"
-#include "catalog/cpu_power.h"
-#include "catalog/device_peak.h"
-#include "catalog/model.h"
 #include "core/units.h"
 #include "estimate/legacy.h"
 #include "metrics/prices.h"
@@ -26,13 +23,12 @@ static void read_prices(const char *path)
 }
 
 static const struct {
-    catalog_parse *parse;
-    void (*release)(void *parsed);
+    const struct catalog_format *format;
     const char *seed; /* below data/ */
 } LISTS[] = {
-    {device_peak_parse, device_peak_free, "hardware/peaks-nvidia-jetson"},
-    {cpu_power_parse, cpu_power_free, "hardware/power-arm"},
-    {model_list_parse, model_list_free, "models/gemma"},
+    {&CATALOG_PEAK_LIST, "hardware/peaks-nvidia-jetson"},
+    {&CATALOG_POWER_LIST, "hardware/power-arm"},
+    {&CATALOG_MODEL_LIST, "models/gemma"},
 };
 enum { LIST_COUNT = sizeof LISTS / sizeof *LISTS, FIRST_LIST = 3 };
 
@@ -40,10 +36,10 @@ static void read_list(size_t kind, const char *bytes, size_t length)
 {
     struct error why = {0};
     void *parsed = NULL;
-    enum err err = LISTS[kind].parse("list", bytes, length, &parsed, &why);
+    enum err err = catalog_list_parse(LISTS[kind].format, "list", bytes, length, &parsed, &why);
     fuzz_check_error(err, &why);
     if (!err)
-        LISTS[kind].release(parsed);
+        catalog_list_free(LISTS[kind].format, parsed);
 }
 
 static void run(const char *bytes, size_t length)

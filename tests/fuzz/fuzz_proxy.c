@@ -33,7 +33,7 @@ static void read_body(const char *bytes, size_t length)
 
 static void read_headers(char *string)
 {
-    static const struct proxy_options OPTIONS = {.token = "the proxy's token"};
+    static const struct proxy_options OPTIONS = {.access = {.token = "the proxy's token"}};
     struct client_keys keys = {0};
     char label[64] = "";
     for (char *name = string, *next; name; name = next) {
@@ -51,7 +51,7 @@ static void read_headers(char *string)
         observe_label(label, sizeof label, value);
         fuzz_check(str_is_plain(label));
     }
-    (void)keys_are_authorized(&keys, OPTIONS.token);
+    (void)keys_are_authorized(&keys, OPTIONS.access.token);
     keys_label(&keys, &OPTIONS, label, sizeof label);
     fuzz_check(str_is_plain(label));
     if (header_is_target(string))

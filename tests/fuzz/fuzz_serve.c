@@ -24,7 +24,7 @@ static const struct {
 
 static struct api api;
 static struct access *known;
-static struct serve_options options = {.address = "127.0.0.1", .no_live = true};
+static struct serve_options options = {.access = {.address = "127.0.0.1"}, .no_live = true};
 
 static void copy_run(const char *file)
 {

@@ -293,9 +293,10 @@ static enum err mcp_open(const struct tool_config *config, void *state, struct e
     struct mcp *mcp = state;
     const char *address = params_get(config->params, "command");
     const char *prefix = params_get(config->params, "prefix");
-    double start_s;
-    enum err err = params_number(config->params, "start_timeout_s", START_TIMEOUT_S, &start_s, why);
-    if (!err && !(start_s > 0 && start_s <= 3600))
+    struct params_reader read = {config->params, why, ERR_OK};
+    double start_s = params_number(&read, "start_timeout_s", START_TIMEOUT_S, 0, 3600);
+    enum err err = read.err;
+    if (!err && start_s == 0)
         err = err_set(why, ERR_USAGE, "start_timeout_s: expected more than 0, up to 3600");
     if (!err && (!address || !*address))
         err = err_set(why, ERR_USAGE, "mcp needs a server: --mcp 'COMMAND' or --mcp URL");
@@ -390,16 +391,16 @@ static enum err call_server(struct mcp_session *server, const char *own_name,
     return ERR_OK;
 }
 
-static enum err mcp_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
-                         struct tool_result *out, struct error *why)
+static enum err mcp_call(const struct tool_request *call, struct tool_result *out,
+                         struct error *why)
 {
-    struct mcp *mcp = state;
+    struct mcp *mcp = call->state;
     struct server_scope *scope = call->session ? call->session : &mcp->shared;
     struct mcp_session *server;
     struct error reason = {0};
     size_t at = 0;
     nanos deadline = clock_now() + (call->timeout > 0 ? call->timeout : 3600 * NS_PER_S);
-    while (!str_equal(mcp->specs[at].name, spec->name))
+    while (!str_equal(mcp->specs[at].name, call->spec->name))
         at++; /* always found: toolset_open took the spec from this list */
     enum err err = acquire_server(mcp, scope, call, &deadline, &server, &reason);
     if (!err) {

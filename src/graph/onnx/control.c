@@ -16,7 +16,7 @@ enum {
     MAX_STACKED = 1 << 20, /* tensors stacked into outputs of a loop */
 };
 
-static enum err find_graph(const struct step *step, const char *name, int32_t *out)
+static enum err find_graph(struct step *step, const char *name, int32_t *out)
 {
     const struct onnx_attribute *attribute = step_attribute(step, name);
     *out = attribute ? attribute->graph : ONNX_NONE;

@@ -50,7 +50,7 @@ static int32_t layer_in(struct slice name)
         if (is_after && digits > 0 && digits == part.length)
             return number;
         is_after = false;
-        for (size_t k = 0; k < sizeof WORDS / sizeof WORDS[0]; k++)
+        for (size_t k = 0; k < COUNT_OF(WORDS); k++)
             is_after |= slice_is(part, WORDS[k]);
         begin = i + 1;
     }
@@ -126,7 +126,7 @@ static enum graph_role role_of(const struct step *step, size_t index, struct ope
     unsigned bit = index < 16 ? 1u << index : 0;
     enum graph_kind kind = graph_op_kind(step->emitted.op);
     bool takes_weights = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM ||
-                         kind == GRAPH_KIND_RECURRENT || (row && str_equal(row->name, "PRelu"));
+                         kind == GRAPH_KIND_RECURRENT || step_is(step, "PRelu");
     bool is_scalar = tensor && tensor->elements <= 1 && !takes_weights;
     if (!tensor || tensor->rank == 0 ||
         (is_scalar && (operand->is_constant_node || !has_dot(tensor->name))))
@@ -220,12 +220,12 @@ static int32_t codes_of(const struct operand *operand)
 static void set_precision(const struct step *step, struct graph_node *node)
 {
     enum graph_kind kind = graph_op_kind(node->op);
-    size_t right =
-        step->input_order_count > 1 && !step->prologue.input_count ? step->input_order[1] : 1;
+    bool has_right = step_order_count(step) > 1 && !step->prologue.inputs;
+    size_t right = has_right ? step_order_at(step, 1) : 1;
     const struct operand *a = step_input(step, 0), *b = step_input(step, right);
     if ((kind != GRAPH_KIND_PRODUCT && kind != GRAPH_KIND_RECURRENT) || !a || !b)
         return;
-    bool is_dynamic = step->row && step->row->rule == rule_dynamic_matmul;
+    bool is_dynamic = step_is(step, "DynamicQuantizeMatMul");
     bool has_codes = codes_of(b) && (codes_of(a) || is_dynamic);
     bool is_fp8 = has_codes && onnx_dtype_is_float(codes_of(b));
     node->has_precision = true;
@@ -272,13 +272,15 @@ static void link_input(struct step *step, size_t index, struct links *to)
 
 /* A node with one output, which the emitted node reads. */
 static tensor_id add_prologue(struct step *step, const struct graph_node *like, enum graph_op op,
-                              const uint8_t *inputs, size_t count, const struct shape *shape)
+                              const char *inputs, const struct shape *shape)
 {
     tensor_id ids[8];
     struct links links = {ids, 0};
-    for (size_t i = 0; i < count; i++)
-        if (i < 2 || step_input(step, inputs[i]))
-            link_input(step, inputs[i], &links);
+    for (size_t i = 0; inputs[i]; i++) {
+        size_t input = (size_t)(inputs[i] - '0');
+        if (i < 2 || step_input(step, input))
+            link_input(step, input, &links);
+    }
     struct graph_tensor tensor = {.name = like->name, .rank = shape->rank};
     memcpy(tensor.dims, shape->dims, sizeof tensor.dims);
     tensor_id out = graph_add_tensor(step->infer->graph, &tensor);
@@ -294,7 +296,6 @@ static tensor_id add_prologue(struct step *step, const struct graph_node *like, 
 /* A product is counted by the last dimension of its first input: if another one is contracted, it is reshaped. */
 static tensor_id view_inner(struct step *step, const struct graph_node *node)
 {
-    static const uint8_t FIRST[] = {0};
     const struct operand *first = step_input(step, 0);
     int64_t elements = first && first->has_shape ? shape_elements(&first->shape) : 0;
     bool is_product = step->emitted.op == GRAPH_MATMUL || step->emitted.op == GRAPH_LINEAR;
@@ -305,7 +306,7 @@ static tensor_id view_inner(struct step *step, const struct graph_node *node)
     if (inner == last && !first->root)
         return GRAPH_NONE;
     struct shape rows = {.rank = 2, .dims = {elements / inner, inner}};
-    return add_prologue(step, node, GRAPH_VIEW, FIRST, 1, &rows);
+    return add_prologue(step, node, GRAPH_VIEW, "0", &rows);
 }
 
 /* The other parts of a concatenated weight are read as well. */
@@ -322,14 +323,13 @@ static void link_others(struct step *step, struct links *to, size_t capacity)
 /* A convolution is counted by the shape of its weight: a sliced or concatenated one needs its own. */
 static void view_conv_weight(struct step *step, const struct graph_node *node, struct links *to)
 {
-    static const uint8_t FILTERS[] = {1};
     const struct operand *operand = step_input(step, 1);
     bool is_conv = step->emitted.op == GRAPH_CONV || step->emitted.op == GRAPH_CONV_TRANSPOSE;
-    if (!is_conv || step->input_order || !operand || !operand->root || to->count < 2 ||
+    if (!is_conv || step->order || !operand || !operand->root || to->count < 2 ||
         memcmp(&operand->shape.dims, &operand->root->shape.dims,
                operand->shape.rank * sizeof operand->shape.dims[0]) == 0)
         return;
-    to->ids[1] = add_prologue(step, node, GRAPH_VIEW, FILTERS, 1, &operand->shape);
+    to->ids[1] = add_prologue(step, node, GRAPH_VIEW, "1", &operand->shape);
 }
 
 /* The share of a sliced weight that is read. */
@@ -353,11 +353,10 @@ static void link_inputs(struct step *step, tensor_id first, struct links *to)
     bool is_replaced = first != GRAPH_NONE;
     if (is_replaced)
         to->ids[to->count++] = first;
-    if (step->input_order) {
-        size_t skipped = is_replaced && !step->prologue.input_count ? 1 : 0;
-        for (size_t i = skipped; i < step->input_order_count; i++)
-            if (step_input(step, step->input_order[i]))
-                link_input(step, step->input_order[i], to);
+    if (step->order) {
+        for (size_t i = is_replaced && !step->prologue.inputs; i < step_order_count(step); i++)
+            if (step_input(step, step_order_at(step, i)))
+                link_input(step, step_order_at(step, i), to);
         return;
     }
     for (size_t i = is_replaced; i < step->node->input_count; i++)
@@ -412,9 +411,9 @@ void emit_node(struct step *step)
     size_t capacity = step->node->input_count + step->node->output_count + 2 + MAX_OTHERS;
     struct links in = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
     struct links out = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
-    tensor_id first = step->prologue.input_count
+    tensor_id first = step->prologue.inputs
                           ? add_prologue(step, &node, step->prologue.op, step->prologue.inputs,
-                                         step->prologue.input_count, &step->prologue.shape)
+                                         &step->prologue.shape)
                           : view_inner(step, &node);
     link_inputs(step, first, &in);
     view_conv_weight(step, &node, &in);

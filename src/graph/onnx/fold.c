@@ -16,10 +16,9 @@ static const double *input_data(struct step *step, size_t index)
 
 /* ---- from shapes and attributes ---- */
 
-bool fold_shape(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_shape(struct step *step, double *out, int64_t count)
 {
     const struct shape *in = step_shape(step, 0);
-    (void)result;
     if (!in)
         return false;
     int64_t begin = step_int(step, "start", 0);
@@ -30,18 +29,16 @@ bool fold_shape(struct step *step, const struct operand *result, double *out, in
     return true;
 }
 
-bool fold_size(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_size(struct step *step, double *out, int64_t count)
 {
     const struct shape *in = step_shape(step, 0);
-    (void)result;
     if (in && count == 1)
         out[0] = (double)shape_elements(in);
     return in && count == 1;
 }
 
-bool fold_constant(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_constant(struct step *step, double *out, int64_t count)
 {
-    (void)result;
     if (step_attribute(step, "value"))
         return false; /* a tensor, read where it is needed */
     for (uint32_t i = 0; i < step->node->attribute_count; i++) {
@@ -60,12 +57,11 @@ bool fold_constant(struct step *step, const struct operand *result, double *out,
     return !step_attribute(step, "value_string") && !step_attribute(step, "value_strings");
 }
 
-bool fold_fill(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_fill(struct step *step, double *out, int64_t count)
 {
     const struct onnx_attribute *value = step_attribute(step, "value");
     struct onnx_tensor tensor;
     double fill = 0;
-    (void)result;
     if (value && value->tensor.start &&
         (onnx_tensor_decode(value->tensor, &tensor) || tensor.elements != 1 ||
          !onnx_tensor_data(&tensor, &fill, 1)))
@@ -75,10 +71,9 @@ bool fold_fill(struct step *step, const struct operand *result, double *out, int
     return true;
 }
 
-bool fold_range(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_range(struct step *step, double *out, int64_t count)
 {
     const double *begin = input_data(step, 0), *delta = input_data(step, 2);
-    (void)result;
     for (int64_t i = 0; i < count && begin && delta; i++)
         out[i] = begin[0] + (double)i * delta[0];
     return begin && delta;
@@ -86,26 +81,25 @@ bool fold_range(struct step *step, const struct operand *result, double *out, in
 
 /* ---- from elements ---- */
 
-bool fold_copy(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_copy(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     if (!in || !shape || shape_elements(shape) != count)
         return false;
     for (int64_t i = 0; i < count; i++) {
-        out[i] = onnx_dtype_is_float(result->dtype) ? in[i] : trunc(in[i]);
-        if (result->dtype == ONNX_BOOL)
+        out[i] = onnx_dtype_is_float(step->folded->dtype) ? in[i] : trunc(in[i]);
+        if (step->folded->dtype == ONNX_BOOL)
             out[i] = in[i] != 0;
     }
     return true;
 }
 
 /* Along the first dimension only. */
-bool fold_gather(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_gather(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0), *which = input_data(step, 1);
     const struct shape *shape = step_shape(step, 0);
-    (void)result;
     int axis;
     if (!in || !which || shape->rank < 1 || shape->dims[0] < 1 ||
         !resolve_axis(step_int(step, "axis", 0), shape->rank, &axis) || axis != 0)
@@ -121,12 +115,11 @@ bool fold_gather(struct step *step, const struct operand *result, double *out, i
     return true;
 }
 
-bool fold_concat(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_concat(struct step *step, double *out, int64_t count)
 {
     const struct shape *first = step_shape(step, 0);
     int64_t filled = 0;
     int axis;
-    (void)result;
     if (!first || !resolve_axis(step_int(step, "axis", 1), first->rank, &axis) || axis != 0)
         return false;
     for (size_t i = 0; i < step->node->input_count; i++) {
@@ -141,7 +134,7 @@ bool fold_concat(struct step *step, const struct operand *result, double *out, i
 }
 
 /* Along one dimension. */
-bool fold_slice(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_slice(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
@@ -152,13 +145,13 @@ bool fold_slice(struct step *step, const struct operand *result, double *out, in
         return false;
     bool has_axes = step_attribute(step, "axes") || step_input(step, 3);
     if ((has_axes && step_ints_or_input(step, "axes", 3, &which, 1) != 1) ||
-        !resolve_axis(which, shape->rank, &axis) || result->shape.rank != shape->rank)
+        !resolve_axis(which, shape->rank, &axis) || step->folded->shape.rank != shape->rank)
         return false;
     for (int i = axis + 1; i < shape->rank; i++)
         row *= shape->dims[i];
     int64_t size = shape->dims[axis];
     int64_t last = stride > 0 ? size : size - 1;
-    int64_t taken = result->shape.dims[axis];
+    int64_t taken = step->folded->shape.dims[axis];
     begin = begin < 0 ? begin + size : begin;
     begin = begin < 0 ? 0 : begin > last ? last : begin;
     for (int64_t i = 0; i < count; i++) {
@@ -171,12 +164,11 @@ bool fold_slice(struct step *step, const struct operand *result, double *out, in
     return true;
 }
 
-bool fold_transpose(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_transpose(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     int64_t order[GRAPH_MAX_RANK], strides[GRAPH_MAX_RANK] = {0}, stride = 1;
-    (void)result;
     if (!in || shape_elements(shape) != count)
         return false;
     bool has_perm = step_ints(step, "perm", order, GRAPH_MAX_RANK) == shape->rank;
@@ -200,14 +192,14 @@ bool fold_transpose(struct step *step, const struct operand *result, double *out
     return true;
 }
 
-bool fold_split(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_split(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     int64_t from = 0;
     if (!in || shape->rank != 1)
         return false;
-    for (size_t i = 0; step_output(step, i) != result; i++) {
+    for (size_t i = 0; step_output(step, i) != step->folded; i++) {
         const struct operand *before = step_output(step, i);
         if (!before || !before->has_shape)
             return false;
@@ -221,9 +213,10 @@ bool fold_split(struct step *step, const struct operand *result, double *out, in
 
 /* ---- element by element, with broadcasting ---- */
 
-/* The index of the input element for element `index` of the output. */
-static int64_t broadcast_index(const struct shape *in, const struct shape *out, int64_t index)
+/* The element of an input, which has this data, for element `index` of the output. */
+static double element(const struct step *step, size_t input, const double *data, int64_t index)
 {
+    const struct shape *in = step_shape(step, input), *out = &step->folded->shape;
     int64_t at = 0, stride = 1;
     for (int i = 1; i <= out->rank; i++) {
         int64_t dim = out->dims[out->rank - i];
@@ -235,27 +228,25 @@ static int64_t broadcast_index(const struct shape *in, const struct shape *out, 
         at += has <= 1 ? 0 : digit % has * stride; /* inside the input, whatever the shapes */
         stride *= has;
     }
-    return at;
+    return data[at];
 }
 
-bool fold_expand(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_expand(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     for (int64_t i = 0; i < count && in; i++)
-        out[i] = in[broadcast_index(step_shape(step, 0), &result->shape, i)];
+        out[i] = element(step, 0, in, i);
     return in != NULL;
 }
 
-bool fold_where(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_where(struct step *step, double *out, int64_t count)
 {
     const double *which = input_data(step, 0), *a = input_data(step, 1);
     const double *b = input_data(step, 2);
     if (!which || !a || !b)
         return false;
     for (int64_t i = 0; i < count; i++)
-        out[i] = which[broadcast_index(step_shape(step, 0), &result->shape, i)] != 0
-                     ? a[broadcast_index(step_shape(step, 1), &result->shape, i)]
-                     : b[broadcast_index(step_shape(step, 2), &result->shape, i)];
+        out[i] = element(step, 0, which, i) != 0 ? element(step, 1, a, i) : element(step, 2, b, i);
     return true;
 }
 
@@ -269,11 +260,10 @@ static double reduce_two(struct slice op, double sum, double next)
 }
 
 /* Reduces all elements to one. */
-bool fold_reduce(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_reduce(struct step *step, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     struct slice op = step->node->op;
-    (void)result;
     int64_t length = in ? shape_elements(step_shape(step, 0)) : 0;
     if (!in || count != 1 || length < 1)
         return false;
@@ -342,10 +332,10 @@ static const struct {
 #undef ROW
 };
 
-bool fold_math(struct step *step, const struct operand *result, double *out, int64_t count)
+bool fold_math(struct step *step, double *out, int64_t count)
 {
     const struct operand *first = step_input(step, 0);
-    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(FUNCTIONS); i++) {
         if (!slice_is(step->node->op, FUNCTIONS[i].name))
             continue;
         size_t inputs = FUNCTIONS[i].inputs;
@@ -355,10 +345,8 @@ bool fold_math(struct step *step, const struct operand *result, double *out, int
             return false;
         bool is_float = onnx_dtype_is_float(first->dtype);
         for (int64_t k = 0; k < count; k++)
-            out[k] = FUNCTIONS[i].function(
-                a[broadcast_index(step_shape(step, 0), &result->shape, k)],
-                b[inputs == 2 ? broadcast_index(step_shape(step, 1), &result->shape, k) : k],
-                is_float);
+            out[k] = FUNCTIONS[i].function(element(step, 0, a, k), element(step, inputs - 1, b, k),
+                                           is_float);
         return true;
     }
     return false;
@@ -386,7 +374,8 @@ static bool fold_outputs(struct step *step)
         int64_t count = shape_elements(&out->shape);
         double *data =
             step->row->fold && is_small(out) ? infer_alloc_data(step->infer, count) : NULL;
-        if (data && step->row->fold(step, out, data, count))
+        step->folded = out;
+        if (data && step->row->fold(step, data, count))
             out->data = data;
         is_folded = is_folded && out->data && !out->is_output;
     }
@@ -413,10 +402,9 @@ static void alias_weight(struct operand *out, struct operand *in)
 
 static bool is_one_of(const struct step *step, const char *const *names)
 {
-    for (; *names; names++)
-        if (str_equal(step->row->name, *names))
-            return true;
-    return false;
+    while (*names && !step_is(step, *names))
+        names++;
+    return *names;
 }
 
 static bool is_view(const struct step *step)
@@ -429,7 +417,7 @@ static bool is_view(const struct step *step)
 static void store_codes(struct step *step, const struct operand *in, struct operand *root)
 {
     const struct operand *out = step_output(step, 0);
-    if (step->row->rule == rule_quantize && root == in && in->uses == 1 && root->id == GRAPH_NONE)
+    if (step_is(step, "QuantizeLinear") && root == in && in->uses == 1 && root->id == GRAPH_NONE)
         root->stored_bytes =
             onnx_dtype_stored_width(out->dtype) * (double)shape_elements(&in->shape);
 }
@@ -452,7 +440,7 @@ static bool fold_view(struct step *step)
             out->is_data_read = false;
     }
     struct operand *root = in->root ? in->root : in;
-    root->is_quantized |= step->row->rule == rule_dequantize;
+    root->is_quantized |= step_is(step, "DequantizeLinear");
     store_codes(step, in, root);
     return true;
 }
@@ -542,11 +530,10 @@ void fold_mark_codes(struct step *step)
     if (!step->row || !out)
         return;
     out->viewed = step->row->op == GRAPH_VIEW ? step_input(step, 0) : NULL;
-    bool makes = step->row->rule == rule_quantize || step->row->rule == rule_dynamic_quantize ||
-                 strncmp(step->row->name, "QLinear", strlen("QLinear")) == 0 ||
-                 step->row->rule == rule_qgemm;
+    bool makes = step_is(step, "QuantizeLinear") || step_is(step, "DynamicQuantizeLinear") ||
+                 str_starts(step->row->name, "QLinear") || step_is(step, "QGemm");
     int32_t codes = 0;
-    if (step->row->rule == rule_dequantize)
+    if (step_is(step, "DequantizeLinear"))
         codes = in ? in->dtype : 0;
     else
         codes = makes ? out->dtype : passed_codes(step);
@@ -582,8 +569,8 @@ static void narrow(struct graph *graph, const struct operand *operand)
 static bool fold_quantized(struct step *step)
 {
     struct operand *in = step_input(step, 0), *out = step_output(step, 0);
-    bool is_quantize = step->row->rule == rule_quantize;
-    if ((!is_quantize && step->row->rule != rule_dequantize) || !in || !out || !out->codes ||
+    bool is_quantize = step_is(step, "QuantizeLinear");
+    if ((!is_quantize && !step_is(step, "DequantizeLinear")) || !in || !out || !out->codes ||
         in->id == GRAPH_NONE || in->tensor || out->is_output)
         return false;
     if (is_quantize && !in->codes) {
@@ -631,7 +618,7 @@ static bool fold_invariant(struct step *step)
     if (step->node->input_count == 0 || is_random(step) || has_model_output(step))
         return false;
     /* CastLike uses only the dtype of its second input. */
-    size_t count = step->row->rule == rule_cast_like ? 1 : step->node->input_count;
+    size_t count = step_is(step, "CastLike") ? 1 : step->node->input_count;
     for (size_t i = 0; i < count; i++) {
         const struct operand *in = step_input(step, i);
         if (in && !in->tensor && !in->data && !in->is_invariant)

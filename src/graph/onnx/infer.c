@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/xalloc.h"
 #include "graph/model_files.h"
+#include "graph/onnx/operators.h"
 
 static void set_tensor(struct operand *operand, const struct onnx_tensor *tensor)
 {
@@ -131,7 +133,7 @@ bool resolve_axis(int64_t axis, int rank, int *out)
 
 /* ---- one node ---- */
 
-enum err step_fail(const struct step *step, const char *format, ...)
+enum err step_fail(struct step *step, const char *format, ...)
 {
     char text[200];
     va_list arguments;
@@ -139,9 +141,10 @@ enum err step_fail(const struct step *step, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     const struct onnx_file *file = step->infer->file;
-    return err_set(step->infer->why, ERR_BAD_VALUE, "%.100s: node '%s' (%s): %s", file->path,
-                   model_label(onnx_node_name(file, step->node)).text,
-                   model_label(step->node->op).text, text);
+    step->err = err_set(step->infer->why, ERR_BAD_VALUE, "%.100s: node '%s' (%s): %s", file->path,
+                        model_label(onnx_node_name(file, step->node)).text,
+                        model_label(step->node->op).text, text);
+    return step->err;
 }
 
 static struct operand *operand_at(const struct step *step, uint32_t first, uint32_t count,
@@ -193,23 +196,42 @@ int step_input_ints(const struct step *step, size_t index, int64_t *out, int cap
     return count <= capacity ? (int)count : -1;
 }
 
-void step_select(struct step *step, const uint8_t *order, uint8_t count)
+bool step_is(const struct step *step, const char *name)
 {
-    step->input_order = order;
-    step->input_order_count = count;
+    return step->row && str_equal(step->row->name, name);
+}
+
+size_t step_order_count(const struct step *step)
+{
+    return step->order ? strlen(step->order) : step->node->input_count;
+}
+
+size_t step_order_at(const struct step *step, size_t index)
+{
+    return step->order ? (size_t)(step->order[index] - '0') : index;
+}
+
+/* That of the input which the row names, else the row's own, else that of the first input. */
+static int32_t dtype_of_row(const struct step *step)
+{
+    const struct operand *first = step_input(step, 0), *like = NULL;
+    if (step->row && step->row->like)
+        like = step_input(step, step->row->like);
+    if (like && like->dtype)
+        return like->dtype;
+    return step->row && step->row->dtype ? step->row->dtype : first ? first->dtype : 0;
 }
 
 enum err step_set_output(struct step *step, size_t index, int32_t dtype, const struct shape *shape)
 {
     struct operand *operand = step_output(step, index);
     int64_t elements;
-    const char *wrong = onnx_check_shape(shape->rank, shape->dims, &elements);
+    const char *wrong = step->err ? NULL : onnx_check_shape(shape->rank, shape->dims, &elements);
     if (wrong)
-        return step_fail(step, "its output %s", wrong);
-    if (!operand)
-        return ERR_OK;
-    const struct operand *first = step_input(step, 0);
-    operand->dtype = dtype ? dtype : first ? first->dtype : 0;
+        step_fail(step, "its output %s", wrong);
+    if (!operand || step->err)
+        return step->err;
+    operand->dtype = dtype ? dtype : dtype_of_row(step);
     operand->has_shape = true;
     operand->shape = *shape;
     return ERR_OK;
@@ -239,7 +261,7 @@ int64_t step_int(const struct step *step, const char *name, int64_t otherwise)
     return found && found->has_int ? found->int_value : otherwise;
 }
 
-enum err step_axis(const struct step *step, int64_t otherwise, int rank, int *out)
+enum err step_axis(struct step *step, int64_t otherwise, int rank, int *out)
 {
     return resolve_axis(step_int(step, "axis", otherwise), rank, out)
                ? ERR_OK

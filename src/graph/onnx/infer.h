@@ -140,22 +140,22 @@ struct step {
     const struct onnx_node *node;
     const struct onnx_operator *row; /* NULL: unknown operator */
     struct graph_node emitted;       /* op, window, attention, recurrent: set by the rule */
-    const uint8_t *input_order;      /* the inputs of the emitted node; NULL: all, in order */
-    uint8_t input_order_count;
+    const char *order;               /* the inputs of the emitted node, a digit each; NULL: all */
     /* The contracted dimension of a product, if it is not the last of the first input; 0: it is. */
     int64_t inner;
     bool is_guessed; /* the output shapes are a guess */
-    /* A node before the emitted one, whose output is its first input: for operators that fuse two.  No inputs: none. */
+    /* A node before the emitted one, whose output is its first input: for operators that fuse two. */
     struct {
         enum graph_op op;
-        const uint8_t *inputs;
-        uint8_t input_count;
+        const char *inputs; /* as in `order`; NULL: there is no such node */
         struct shape shape;
     } prologue;
+    const struct operand *folded; /* the output whose elements are computed at load time */
+    enum err err;                 /* the first failure, after which outputs are not set */
 };
 
 /* "FILE: node 'NAME' (Conv): ..." */
-enum err step_fail(const struct step *step, const char *format, ...) PRINTF_LIKE(2, 3);
+enum err step_fail(struct step *step, const char *format, ...) PRINTF_LIKE(2, 3);
 
 struct operand *step_input(const struct step *step, size_t index);  /* NULL: omitted */
 struct operand *step_output(const struct step *step, size_t index); /* NULL: unused */
@@ -166,18 +166,21 @@ struct operand *step_body_output(const struct step *step, int32_t graph, uint32_
 const struct shape *step_shape(const struct step *step, size_t index);
 /* All elements of the input as integers; -1: not known, or more than `capacity`. */
 int step_input_ints(const struct step *step, size_t index, int64_t *out, int capacity);
-/* Emits a node with these inputs only. */
-void step_select(struct step *step, const uint8_t *order, uint8_t count);
-enum err step_set_output(struct step *step, size_t index, int32_t dtype, const struct shape *shape)
-    MUST_USE; /* dtype 0: that of the first input */
-/* The first output, with the dtype of the first input. */
-enum err step_set_result(struct step *step, const struct shape *shape) MUST_USE;
+/* Whether it is the operator of that name. */
+bool step_is(const struct step *step, const char *name);
+/* The inputs of the emitted node: their number, and the index of one of them among those of the operator. */
+size_t step_order_count(const struct step *step);
+size_t step_order_at(const struct step *step, size_t index);
+/* dtype 0: that of the operator's row.  Returns step->err. */
+enum err step_set_output(struct step *step, size_t index, int32_t dtype, const struct shape *shape);
+/* The first output, with that dtype. */
+enum err step_set_result(struct step *step, const struct shape *shape);
 
 const struct onnx_attribute *step_attribute(const struct step *step,
                                             const char *name); /* or NULL */
 int64_t step_int(const struct step *step, const char *name, int64_t otherwise);
 /* The attribute "axis", from 0; ERR_BAD_VALUE if it is out of range. */
-enum err step_axis(const struct step *step, int64_t otherwise, int rank, int *out) MUST_USE;
+enum err step_axis(struct step *step, int64_t otherwise, int rank, int *out) MUST_USE;
 struct slice step_string(const struct step *step, const char *name);
 /* The list's length, up to `capacity`; 0 when it is not set. */
 int step_ints(const struct step *step, const char *name, int64_t *out, int capacity);

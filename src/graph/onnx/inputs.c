@@ -3,7 +3,6 @@
  * meaning: batch, tokens, height and width.  The batch defaults to 1. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/params.h"
 #include "core/text.h"
@@ -40,15 +39,6 @@ static bool is_one_of(const char *name, const char *const *words)
     return false;
 }
 
-static bool contains_nocase(const char *name, const char *word)
-{
-    size_t length = strlen(word);
-    for (; *name; name++)
-        if (strncasecmp(name, word, length) == 0)
-            return true;
-    return false;
-}
-
 /* The meaning of a dimension by the names that exporters use. */
 static enum meaning meaning_of_name(struct slice slice)
 {
@@ -60,13 +50,13 @@ static enum meaning meaning_of_name(struct slice slice)
     chars_format(name, "%.*s", (int)slice.length, slice.start);
     if (is_one_of(name, TOKENS))
         return MEANS_TOKENS;
-    if (contains_nocase(name, "batch") || str_equal_nocase(name, "n"))
+    if (str_contains_nocase(name, "batch") || str_equal_nocase(name, "n"))
         return MEANS_BATCH;
-    if (contains_nocase(name, "height") || str_equal_nocase(name, "h"))
+    if (str_contains_nocase(name, "height") || str_equal_nocase(name, "h"))
         return MEANS_HEIGHT;
-    if (contains_nocase(name, "width") || str_equal_nocase(name, "w"))
+    if (str_contains_nocase(name, "width") || str_equal_nocase(name, "w"))
         return MEANS_WIDTH;
-    return contains_nocase(name, "image_size") ? MEANS_SIDE : MEANS_NOTHING;
+    return str_contains_nocase(name, "image_size") ? MEANS_SIDE : MEANS_NOTHING;
 }
 
 static bool is_channels(const struct onnx_dim *dim)
@@ -153,8 +143,8 @@ static void add_binding(struct infer *infer, struct slice name, int64_t size)
     enum { MAX_BINDINGS = 256 }; /* a model has a handful */
     if (infer->binding_count == MAX_BINDINGS)
         return;
-    XGROW(infer->bindings, infer->binding_count, infer->binding_capacity);
-    infer->bindings[infer->binding_count++] = (struct dim_binding){name, size};
+    *XADD(infer->bindings, infer->binding_count, infer->binding_capacity) =
+        (struct dim_binding){name, size};
 }
 
 static bool find_binding(const struct infer *infer, struct slice name, int64_t *out)
@@ -229,15 +219,6 @@ static enum err bind_name(struct binding *binding, struct slice name, enum meani
     return ERR_OK;
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.length && text.start[0] == ' ')
-        text = (struct slice){text.start + 1, text.length - 1};
-    while (text.length && text.start[text.length - 1] == ' ')
-        text.length--;
-    return text;
-}
-
 /* "past_sequence_length + 1": the dimension of a mask in exported decoders. */
 static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out)
 {
@@ -246,7 +227,7 @@ static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out
     while (sum.length && !err) {
         const char *plus = memchr(sum.start, '+', sum.length);
         size_t length = plus ? (size_t)(plus - sum.start) : sum.length;
-        struct slice term = trim((struct slice){sum.start, length});
+        struct slice term = slice_trim((struct slice){sum.start, length});
         size_t taken = length + (plus != NULL);
         int64_t size = 0;
         uint64_t number;

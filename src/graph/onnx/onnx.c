@@ -44,8 +44,7 @@ const struct onnx_operator *operator_find(struct slice domain, struct slice op)
     /* The only name defined in both domains. */
     if (is_microsoft && slice_is(op, "Attention"))
         op = slice_of("com.microsoft.Attention");
-    return bsearch(&op, OPERATORS, sizeof OPERATORS / sizeof OPERATORS[0], sizeof OPERATORS[0],
-                   compare_operator);
+    return bsearch(&op, OPERATORS, COUNT_OF(OPERATORS), sizeof *OPERATORS, compare_operator);
 }
 
 /* ---- live nodes: a runtime drops dead ones at load time ---- */
@@ -209,7 +208,7 @@ static bool is_call(const struct onnx_node *node)
 
 /* ---- one node ---- */
 
-static enum err check_inputs(const struct step *step)
+static enum err check_inputs(struct step *step)
 {
     for (size_t i = 0; i < step->node->input_count; i++) {
         const struct operand *in = step_input(step, i);
@@ -243,6 +242,7 @@ static enum err walk_operator(struct step *step)
     bool is_guess = has_guessed_input(step);
     step->row = operator_find(step->node->domain, step->node->op);
     step->emitted.op = step->row ? step->row->op : GRAPH_UNKNOWN;
+    step->order = step->row ? step->row->order : NULL;
     enum err err = step->row ? apply_rule(step) : ERR_OK;
     /* A contradiction between guesses is not an error of the file. */
     if (err && !(err == ERR_BAD_VALUE && is_guess))

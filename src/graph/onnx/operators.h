@@ -8,15 +8,17 @@
 /* A shape rule reads the inputs and attributes and sets the outputs.  Without enough information it sets nothing; it
  * fails for contradictory inputs. */
 typedef enum err rule_function(struct step *step) MUST_USE;
-/* A folding computes the elements of one output, the result; false: it cannot. */
-typedef bool fold_function(struct step *step, const struct operand *result, double *out,
-                           int64_t count);
+/* A folding computes the elements of one output, step->folded; false: it cannot. */
+typedef bool fold_function(struct step *step, double *out, int64_t count);
 
 struct onnx_operator {
     const char *name;
     rule_function *rule;
     uint8_t shapes; /* the rule requires this many leading inputs with known shapes */
     enum graph_op op;
+    const char *order;     /* the inputs of its node without scales and the like, a digit each */
+    int32_t dtype;         /* of its result, unless a rule sets it; 0: that of the first input */
+    uint8_t like;          /* the same: that of this input, if it is known; 0: none */
     fold_function *fold;   /* NULL: none */
     uint16_t shape_inputs; /* bit masks of inputs: those that determine shapes, ... */
     uint16_t buffers;      /* ... those that belong to the model and are not trained, ... */
@@ -26,19 +28,17 @@ struct onnx_operator {
 const struct onnx_operator *operator_find(struct slice domain, struct slice op); /* NULL: unknown */
 
 /* rules_elementwise.c: elementwise operations, norms, reductions */
-rule_function rule_same, rule_predicate, rule_broadcast, rule_qlinear_binary, rule_compare,
-    rule_where, rule_cast, rule_cast_like, rule_dropout, rule_batch_norm, rule_layer_norm,
-    rule_skip_norm, rule_quantize, rule_dequantize, rule_dynamic_quantize, rule_eye_like,
-    rule_reduce, rule_arg_reduce, rule_det;
+rule_function rule_same, rule_broadcast, rule_cast, rule_dropout, rule_batch_norm, rule_layer_norm,
+    rule_skip_norm, rule_dynamic_quantize, rule_reduce, rule_arg_reduce, rule_det;
 
 /* rules_window.c: convolution and pooling */
-rule_function rule_conv, rule_conv_transpose, rule_deform_conv, rule_qlinear_conv, rule_pool,
-    rule_global_pool, rule_max_unpool, rule_roi_align, rule_max_roi_pool, rule_grid_sample;
+rule_function rule_conv, rule_conv_transpose, rule_pool, rule_global_pool, rule_max_unpool,
+    rule_roi_align, rule_max_roi_pool, rule_grid_sample;
 
 /* rules_product.c: matrix products, attention, recurrence */
-rule_function rule_matmul, rule_matmul_integer, rule_qlinear_matmul, rule_fused_matmul,
-    rule_dynamic_matmul, rule_matmul_bits, rule_gemm, rule_qgemm, rule_einsum, rule_recurrent,
-    rule_attention, rule_packed_attention, rule_multi_head_attention, rule_group_attention;
+rule_function rule_matmul, rule_fused_matmul, rule_matmul_bits, rule_gemm, rule_einsum,
+    rule_recurrent, rule_attention, rule_packed_attention, rule_multi_head_attention,
+    rule_group_attention;
 
 /* rules_view.c: another shape of the same elements, tensors made from a shape */
 rule_function rule_reshape, rule_flatten, rule_squeeze, rule_unsqueeze, rule_transpose,

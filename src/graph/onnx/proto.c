@@ -3,20 +3,14 @@
 
 #include <string.h>
 
+#include "graph/model_files.h"
+
 /* ---- wire format ---- */
 
 struct wire wire_of(struct slice message)
 {
     const char *start = message.start ? message.start : "";
     return (struct wire){.at = start, .end = start + message.length};
-}
-
-static uint64_t little_endian(const char *bytes, size_t size)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; i++)
-        value |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
-    return value;
 }
 
 /* Seven bits per byte, least significant first; ten bytes at most. */
@@ -43,7 +37,7 @@ static bool read_scalar(const char **at, const char *end, enum wire_type type, u
         return read_varint(at, end, out);
     if ((size_t)(end - *at) < size)
         return false;
-    *out = little_endian(*at, size);
+    *out = model_little_endian(*at, size);
     *at += size;
     return true;
 }
@@ -310,7 +304,8 @@ bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t coun
         return false;
     if (tensor->raw.length > 0) {
         for (; taken < count && taken < tensor->raw.length / size; taken++)
-            out[taken] = element_of(dtype, little_endian(tensor->raw.start + taken * size, size));
+            out[taken] =
+                element_of(dtype, model_little_endian(tensor->raw.start + taken * size, size));
         return taken == count;
     }
     uint64_t bits;

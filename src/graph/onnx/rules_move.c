@@ -24,8 +24,7 @@ static enum err concat(struct step *step, size_t first, size_t stride)
         if (out.dims[axis] > INT64_C(1) << 50)
             return step_fail(step, "its output has too many elements");
     }
-    const struct operand *operand = step_input(step, first);
-    return step_set_output(step, 0, operand ? operand->dtype : 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_concat(struct step *step)
@@ -77,17 +76,16 @@ enum err rule_split(struct step *step)
     int64_t outputs = step->node->output_count, whole = in->dims[axis];
     int64_t chunk = outputs > 0 ? (whole + outputs - 1) / outputs : 0;
     int64_t left = whole;
-    enum err err = ERR_OK;
-    for (int64_t i = 0; i < outputs && !err; i++) {
+    for (int64_t i = 0; i < outputs; i++) {
         struct shape out = *in;
         int64_t part = is_given ? (i < count ? parts[i] : -1) : chunk < left ? chunk : left;
         if (part < 0 || part > left)
             return step_fail(step, "the split does not add up to the dimension");
         left -= part;
         out.dims[axis] = part;
-        err = step_set_output(step, (size_t)i, 0, &out);
+        step_set_output(step, (size_t)i, 0, &out);
     }
-    return err;
+    return step->err;
 }
 
 /* ---- slice ---- */
@@ -138,12 +136,11 @@ enum err rule_slice(struct step *step)
 /* Rows of a weight: an embedding. */
 static void choose_embedding(struct step *step, int axis)
 {
-    static const uint8_t ORDER[] = {1, 0}; /* indices, table */
     const struct operand *table = step_input(step, 0);
     if (!table->tensor || axis != 0 || table->shape.rank < 2)
         return;
     step->emitted.op = GRAPH_EMBEDDING;
-    step_select(step, ORDER, sizeof ORDER);
+    step->order = "10"; /* indices, table */
 }
 
 enum err rule_gather(struct step *step)
@@ -171,8 +168,7 @@ enum err rule_gather(struct step *step)
 
 enum err rule_gather_elements(struct step *step)
 {
-    const struct shape *which = step_shape(step, 1);
-    return which ? step_set_result(step, which) : ERR_OK;
+    return step_set_result(step, step_shape(step, 1));
 }
 
 enum err rule_gather_nd(struct step *step)
@@ -318,7 +314,6 @@ enum err rule_center_crop_pad(struct step *step)
 enum err rule_one_hot(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    const struct operand *values = step_input(step, 2);
     int64_t depth;
     int axis;
     if (step_input_ints(step, 1, &depth, 1) != 1)
@@ -330,7 +325,7 @@ enum err rule_one_hot(struct step *step)
     struct shape out = {.rank = (uint8_t)(in->rank + 1)};
     for (int i = 0; i < out.rank; i++)
         out.dims[i] = i == axis ? depth : in->dims[i - (i > axis)];
-    return step_set_output(step, 0, values ? values->dtype : 0, &out);
+    return step_set_result(step, &out);
 }
 
 enum err rule_top_k(struct step *step)
@@ -344,8 +339,8 @@ enum err rule_top_k(struct step *step)
         return ERR_BAD_VALUE;
     struct shape out = *in;
     out.dims[axis] = k;
-    enum err err = step_set_result(step, &out);
-    return err ? err : step_set_output(step, 1, ONNX_INT64, &out);
+    step_set_result(step, &out);
+    return step_set_output(step, 1, ONNX_INT64, &out);
 }
 
 /* The upper bound: the number of remaining boxes depends on the image. */
@@ -388,10 +383,9 @@ enum err rule_unique(struct step *step)
     bool has_axis =
         step_attribute(step, "axis") && resolve_axis(step_int(step, "axis", 0), in->rank, &axis);
     struct shape one = {.rank = 1, .dims = {has_axis ? in->dims[axis] : flat.dims[0]}};
-    enum err err = step_set_result(step, has_axis ? in : &flat);
-    for (size_t i = 1; i < 4 && !err; i++)
-        err = step_set_output(step, i, ONNX_INT64, &one);
-    return err;
+    for (size_t i = 1; i < 4; i++)
+        step_set_output(step, i, ONNX_INT64, &one);
+    return step_set_result(step, has_axis ? in : &flat);
 }
 
 enum err rule_multinomial(struct step *step)

@@ -9,10 +9,10 @@ static struct shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t 
 }
 
 /* A product with a weight is a linear layer. */
-static void choose_op(struct step *step, size_t second)
+static void choose_op(struct step *step)
 {
     bool left = operand_is_weight(step_input(step, 0));
-    bool right = operand_is_weight(step_input(step, second));
+    bool right = operand_is_weight(step_input(step, step_order_at(step, 1)));
     step->emitted.op = left != right ? GRAPH_LINEAR : GRAPH_MATMUL;
 }
 
@@ -37,7 +37,7 @@ static void swap_last(struct shape *shape)
 }
 
 /* Like numpy.matmul: a vector is a row on the left and a column on the right, and that dimension is removed. */
-static enum err multiply(struct step *step, struct shape a, struct shape b, int32_t dtype)
+static enum err multiply(struct step *step, struct shape a, struct shape b)
 {
     bool is_row = a.rank == 1, is_column = b.rank == 1;
     struct shape out;
@@ -54,51 +54,22 @@ static enum err multiply(struct step *step, struct shape a, struct shape b, int3
         out.dims[out.rank++] = a.dims[a.rank - 2];
     if (!is_column)
         out.dims[out.rank++] = b.dims[b.rank - 1];
-    return step_set_output(step, 0, dtype, &out);
-}
-
-static enum err matmul(struct step *step, size_t second, int32_t dtype)
-{
-    const struct shape *a = step_shape(step, 0), *b = step_shape(step, second);
-    choose_op(step, second);
-    return a && b ? multiply(step, *a, *b, dtype) : ERR_OK;
+    return step_set_result(step, &out);
 }
 
 enum err rule_matmul(struct step *step)
 {
-    return matmul(step, 1, 0);
-}
-
-enum err rule_matmul_integer(struct step *step)
-{
-    static const uint8_t ORDER[] = {0, 1};
-    step_select(step, ORDER, sizeof ORDER);
-    return matmul(step, 1, ONNX_INT32);
-}
-
-enum err rule_qlinear_matmul(struct step *step)
-{
-    static const uint8_t ORDER[] = {0, 3};
-    step_select(step, ORDER, sizeof ORDER);
-    return matmul(step, 3, 0);
-}
-
-/* Scale and zero point are between the matrix and the bias. */
-enum err rule_dynamic_matmul(struct step *step)
-{
-    static const uint8_t ORDER[] = {0, 1, 4};
-    step_select(step, ORDER, sizeof ORDER);
-    return matmul(step, 1, 0);
+    const struct shape *a = step_shape(step, 0), *b = step_shape(step, step_order_at(step, 1));
+    choose_op(step);
+    return a && b ? multiply(step, *a, *b) : ERR_OK;
 }
 
 /* An N x K matrix of few bits per element, packed in blocks: its bytes are those of the file. */
 enum err rule_matmul_bits(struct step *step)
 {
-    static const uint8_t ORDER[] = {0, 1, 5}; /* without scales, zero points and g_idx */
     const struct shape *in = step_shape(step, 0);
     struct operand *packed = step_input(step, 1);
     int64_t rows = step_int(step, "N", 0), columns = step_int(step, "K", 0);
-    step_select(step, ORDER, sizeof ORDER);
     if (!in || in->rank == 0 || !packed || !packed->tensor)
         return ERR_OK;
     if (rows < 1 || columns < 1 || rows > INT32_MAX || columns > INT32_MAX ||
@@ -128,7 +99,7 @@ static void move_rows_inside(struct shape *shape)
 enum err rule_fused_matmul(struct step *step)
 {
     const struct shape *first = step_shape(step, 0), *second = step_shape(step, 1);
-    choose_op(step, 1);
+    choose_op(step);
     if (!first || !second)
         return ERR_OK;
     struct shape a = *first, b = *second;
@@ -141,13 +112,14 @@ enum err rule_fused_matmul(struct step *step)
     if (step_int(step, "transB", 0))
         swap_last(&b);
     step->inner = a.rank ? a.dims[a.rank - 1] : 0;
-    return multiply(step, a, b, 0);
+    return multiply(step, a, b);
 }
 
-static enum err gemm(struct step *step, size_t right)
+enum err rule_gemm(struct step *step)
 {
-    const struct shape *first = step_shape(step, 0), *second = step_shape(step, right);
-    choose_op(step, right);
+    const struct shape *first = step_shape(step, 0);
+    const struct shape *second = step_shape(step, step_order_at(step, 1));
+    choose_op(step);
     if (!first || !second)
         return ERR_OK;
     if (first->rank != 2 || second->rank != 2)
@@ -159,19 +131,7 @@ static enum err gemm(struct step *step, size_t right)
     }
     if (step_int(step, "transB", 0))
         swap_last(&b);
-    return multiply(step, a, b, 0);
-}
-
-enum err rule_gemm(struct step *step)
-{
-    return gemm(step, 1);
-}
-
-enum err rule_qgemm(struct step *step)
-{
-    static const uint8_t ORDER[] = {0, 3, 6}; /* without scales and zero points */
-    step_select(step, ORDER, sizeof ORDER);
-    return gemm(step, 3);
+    return multiply(step, a, b);
 }
 
 /* ---- einsum ---- */
@@ -260,7 +220,7 @@ enum err rule_einsum(struct step *step)
     struct shape out = {0};
     bool is_kept[LETTERS] = {0};
     split_equation(step_string(step, "equation"), &equation);
-    choose_op(step, 1);
+    choose_op(step);
     if (!read_terms(step, &equation) || !einsum_shape(&equation, &out, is_kept))
         return ERR_OK;
     double summed = 1;
@@ -297,10 +257,9 @@ enum err rule_recurrent(struct step *step)
                                     : shape_of(3, directions, batch, hidden, 0);
     step->emitted.as.recurrent =
         (struct graph_recurrent){.steps = steps, .hidden = hidden, .directions = directions};
-    enum err err = step_set_result(step, &all);
-    for (size_t i = 1; i < 3 && !err; i++)
-        err = step_set_output(step, i, 0, &last);
-    return err;
+    for (size_t i = 1; i < 3; i++)
+        step_set_output(step, i, 0, &last);
+    return step_set_result(step, &all);
 }
 
 /* ---- attention ---- */
@@ -364,12 +323,10 @@ enum err rule_attention(struct step *step)
     struct shape keys = shape_of(4, q.batch, k.heads, total, k.size);
     struct shape values = shape_of(4, q.batch, v.heads, total, v.size);
     struct shape scores = shape_of(4, q.batch, q.heads, q.tokens, total);
-    enum err err = step_set_result(step, &out);
-    if (!err)
-        err = step_set_output(step, 1, 0, &keys);
-    if (!err)
-        err = step_set_output(step, 2, 0, &values);
-    return err ? err : step_set_output(step, 3, 0, &scores);
+    step_set_result(step, &out);
+    step_set_output(step, 1, 0, &keys);
+    step_set_output(step, 2, 0, &values);
+    return step_set_output(step, 3, 0, &scores);
 }
 
 /* ---- attention of ONNX Runtime ---- */
@@ -382,7 +339,6 @@ static bool heads_are_valid(int64_t heads)
 /* A fused QKV projection, then attention. */
 enum err rule_packed_attention(struct step *step)
 {
-    static const uint8_t PRODUCT[] = {0, 1, 2}, REST[] = {4, 5}; /* KV cache, attention bias */
     const struct shape *in = step_shape(step, 0), *weight = step_shape(step, 1);
     int64_t heads = step_int(step, "num_heads", 0), sizes[3];
     if (!in || !weight || in->rank != 3 || weight->rank != 2 || !heads_are_valid(heads))
@@ -402,15 +358,14 @@ enum err rule_packed_attention(struct step *step)
         .is_causal = step_int(step, "unidirectional", 0) != 0,
     };
     step->prologue.op = GRAPH_LINEAR;
-    step->prologue.inputs = PRODUCT;
-    step->prologue.input_count = sizeof PRODUCT;
+    step->prologue.inputs = "012";
     step->prologue.shape = shape_of(3, in->dims[0], in->dims[1], weight->dims[1], 0);
-    step_select(step, REST, sizeof REST);
+    step->order = "45"; /* KV cache, attention bias */
     struct shape out = shape_of(3, in->dims[0], in->dims[1], sizes[2], 0);
     struct shape present = {
         .rank = 5, .dims = {2, in->dims[0], heads, before + in->dims[1], divided(sizes[0], heads)}};
-    enum err err = step_set_result(step, &out);
-    return err ? err : step_set_output(step, 1, 0, &present);
+    step_set_result(step, &out);
+    return step_set_output(step, 1, 0, &present);
 }
 
 enum err rule_multi_head_attention(struct step *step)
@@ -441,10 +396,9 @@ enum err rule_multi_head_attention(struct step *step)
     struct shape keys =
         shape_of(4, q->dims[0], heads, before + tokens_k, divided(q->dims[2], heads));
     struct shape values = shape_of(4, q->dims[0], heads, before + tokens_k, width_v);
-    enum err err = step_set_result(step, &out);
-    if (!err)
-        err = step_set_output(step, 1, 0, &keys);
-    return err ? err : step_set_output(step, 2, 0, &values);
+    step_set_result(step, &out);
+    step_set_output(step, 1, 0, &keys);
+    return step_set_output(step, 2, 0, &values);
 }
 
 enum err rule_group_attention(struct step *step)
@@ -473,8 +427,7 @@ enum err rule_group_attention(struct step *step)
     };
     struct shape out = shape_of(3, q->dims[0], q->dims[1], heads * size, 0);
     struct shape cache = shape_of(4, q->dims[0], heads_kv, before + q->dims[1], size);
-    enum err err = step_set_result(step, &out);
-    for (size_t i = 1; i < 3 && !err; i++)
-        err = step_set_output(step, i, 0, &cache);
-    return err;
+    for (size_t i = 1; i < 3; i++)
+        step_set_output(step, i, 0, &cache);
+    return step_set_result(step, &out);
 }

@@ -187,7 +187,7 @@ enum err rule_constant(struct step *step)
     const struct onnx_attribute *value = step_attribute(step, "value");
     if (value && value->tensor.start)
         return constant_tensor(step, value->tensor);
-    for (size_t i = 0; i < sizeof ATTRIBUTES / sizeof ATTRIBUTES[0]; i++) {
+    for (size_t i = 0; i < COUNT_OF(ATTRIBUTES); i++) {
         const struct onnx_attribute *attribute = step_attribute(step, ATTRIBUTES[i].name);
         if (!attribute)
             continue;

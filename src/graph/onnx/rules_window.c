@@ -120,9 +120,12 @@ static enum err slide(struct step *step, const struct shape *in, const struct wi
     return ERR_OK;
 }
 
-static enum err conv(struct step *step, size_t weight, int32_t dtype)
+enum err rule_conv(struct step *step)
 {
-    const struct shape *in = step_shape(step, 0), *filters = step_shape(step, weight);
+    const struct shape *in = step_shape(step, 0);
+    const struct shape *filters = step_shape(step, step_order_at(step, 1));
+    /* Integers are added up in more bits, unless they are scaled (QLinearConv). */
+    bool is_wider = in && !step->order && !onnx_dtype_is_float(step_input(step, 0)->dtype);
     struct window window;
     struct shape out;
     if (!in || !filters)
@@ -136,27 +139,7 @@ static enum err conv(struct step *step, size_t weight, int32_t dtype)
         return step_fail(step, "its weight is for %.0f channels, its input has %.0f",
                          (double)filters->dims[1] * (double)window.groups, (double)in->dims[1]);
     err = slide(step, in, &window, filters->dims[0], &out);
-    return err ? err : step_set_output(step, 0, dtype, &out);
-}
-
-enum err rule_conv(struct step *step)
-{
-    const struct operand *in = step_input(step, 0);
-    return conv(step, 1, in && !onnx_dtype_is_float(in->dtype) ? ONNX_INT32 : 0);
-}
-
-enum err rule_deform_conv(struct step *step)
-{
-    static const uint8_t ORDER[] = {0, 1, 3, 2, 4}; /* the bias third, as in Conv */
-    step_select(step, ORDER, sizeof ORDER);
-    return conv(step, 1, 0);
-}
-
-enum err rule_qlinear_conv(struct step *step)
-{
-    static const uint8_t ORDER[] = {0, 3, 8}; /* without scales and zero points */
-    step_select(step, ORDER, sizeof ORDER);
-    return conv(step, 3, 0);
+    return err ? err : step_set_output(step, 0, is_wider ? ONNX_INT32 : 0, &out);
 }
 
 enum err rule_conv_transpose(struct step *step)
@@ -198,9 +181,10 @@ enum err rule_pool(struct step *step)
     enum err err = read_window(step, in, NULL, &window);
     if (!err)
         err = slide(step, in, &window, in->dims[1], &out);
-    if (!err)
-        err = step_set_result(step, &out);
-    return err ? err : step_set_output(step, 1, ONNX_INT64, &out); /* indices of the maxima */
+    if (err)
+        return err;
+    step_set_result(step, &out);
+    return step_set_output(step, 1, ONNX_INT64, &out); /* indices of the maxima */
 }
 
 enum err rule_global_pool(struct step *step)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/blocks.h"
+#include "graph/transformers.h"
 #include "graph/zoo/family.h"
 
 enum { LATENT_CHANNELS = 4, VAE_SCALE = 8, TEXT_TOKENS = 77, TEXT_FEATURES = 768 };
@@ -289,29 +290,15 @@ tensor_id zoo_build_diffusion(struct build *b, const struct graph_options *optio
                options->image);
 }
 
-static const struct block_names CLIP_NAMES = {
-    .attention = {"layer_norm1", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                  "self_attn", "self_attn.out_proj", "self_attn.add"},
-    .feed_forward = {"layer_norm2", "mlp.fc1", "mlp.activation_fn", "mlp.fc2", "mlp.add"},
-};
-
 /* The text encoder of CLIP ViT-L/14, to whose states the UNet attends. */
 tensor_id zoo_build_clip_text(struct build *b, const struct graph_options *options)
 {
-    struct block block = {.hidden = TEXT_FEATURES,
-                          .heads = 12,
-                          .intermediate = 4 * TEXT_FEATURES,
-                          .activation = GRAPH_GELU,
-                          .is_causal = true};
-    tensor_id x = block_text_input(b, options->batch, options->tokens);
-    b->component = DECODER_EMBEDDING;
-    build_scope(b, "text_model.embeddings.");
-    x = build_embedding(b, "token_embedding", x, 49408, TEXT_FEATURES);
-    tensor_id positions =
-        block_positions(b, "position_embedding", options->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);
-    x = build_binary(b, GRAPH_ADD, "add", x, positions);
-    b->component = DECODER_COMPONENT_COUNT;
-    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, 12,
-                    "text_model.encoder.layers.", x);
-    return block_norm(b, "text_model.final_layer_norm", x);
+    static const struct transformer_clip CLIP = {
+        .has_text = true,
+        .has_all_states = true,
+        .text = {TEXT_FEATURES, 12, 4 * TEXT_FEATURES, 12, GRAPH_GELU},
+        .vocabulary = 49408,
+        .positions = TEXT_TOKENS,
+    };
+    return transformer_clip(b, &CLIP, options);
 }

@@ -16,11 +16,7 @@ struct bert_row {
     {.vocabulary = words,                                                                          \
      .positions = places,                                                                          \
      .types = kinds,                                                                               \
-     .hidden = width,                                                                              \
-     .heads = number,                                                                              \
-     .intermediate = 4 * (width),                                                                  \
-     .layers = depth,                                                                              \
-     .activation = GRAPH_GELU,                                                                     \
+     .tower = {width, number, 4 * (width), depth, GRAPH_GELU},                                     \
      .has_pooler = (kinds) > 0,                                                                    \
      .is_distilled = (kinds) == 0}
 static const struct bert_row BERTS[] = {
@@ -51,12 +47,15 @@ struct gpt2_row {
 };
 
 #define GPT2(width, number, depth)                                                                 \
-    {.vocabulary = 50257,                                                                          \
-     .positions = 1024,                                                                            \
-     .hidden = width,                                                                              \
-     .heads = number,                                                                              \
-     .layers = depth,                                                                              \
-     .activation = GRAPH_GELU_NEW}
+    {                                                                                              \
+        .vocabulary = 50257, .positions = 1024, .tower = {                                         \
+            width,                                                                                 \
+            number,                                                                                \
+            4 * (width),                                                                           \
+            depth,                                                                                 \
+            GRAPH_GELU_NEW                                                                         \
+        }                                                                                          \
+    }
 static const struct gpt2_row GPT2S[] = {
     {"gpt2", GPT2(768, 12, 12)},        {"gpt2-medium", GPT2(1024, 16, 24)},
     {"gpt2-large", GPT2(1280, 20, 36)}, {"gpt2-xl", GPT2(1600, 25, 48)},
@@ -102,13 +101,8 @@ struct whisper_row {
     {.family = SEQ2SEQ_WHISPER,                                                                    \
      .vocabulary = words,                                                                          \
      .hidden = width,                                                                              \
-     .encoder_heads = number,                                                                      \
-     .decoder_heads = number,                                                                      \
-     .encoder_intermediate = 4 * (width),                                                          \
-     .decoder_intermediate = 4 * (width),                                                          \
-     .encoder_layers = encoders,                                                                   \
-     .decoder_layers = decoders,                                                                   \
-     .activation = GRAPH_GELU,                                                                     \
+     .encoder = {width, number, 4 * (width), encoders, GRAPH_GELU},                                \
+     .decoder = {width, number, 4 * (width), decoders, GRAPH_GELU},                                \
      .positions = 448,                                                                             \
      .source_positions = 1500, /* half a minute */                                                 \
      .bins = mel_bins}

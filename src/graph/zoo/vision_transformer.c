@@ -11,7 +11,7 @@ struct vit_row {
 };
 
 #define VIT(patch, layers, hidden, heads, intermediate)                                            \
-    {224, patch, 3, hidden, heads, intermediate, 1000, layers, GRAPH_GELU, false, false, true}
+    {224, patch, 3, {hidden, heads, intermediate, layers, GRAPH_GELU}, 1000, true, false, false}
 static const struct vit_row VITS[] = {
     {"vit_b_16", VIT(16, 12, 768, 12, 3072)},  {"vit_b_32", VIT(32, 12, 768, 12, 3072)},
     {"vit_l_16", VIT(16, 24, 1024, 16, 4096)}, {"vit_l_32", VIT(32, 24, 1024, 16, 4096)},

@@ -111,14 +111,12 @@ const char *zoo_nearest(const char *source)
     const char **names = NULL, *name = strip_owner(source);
     size_t count = 0, capacity = 0;
     for (size_t i = 0; i < zoo_count(); i++) {
-        XGROW(names, count, capacity);
-        names[count++] = zoo_at(i)->name;
+        *XADD(names, count, capacity) = zoo_at(i)->name;
     }
     for (size_t i = 0; i < model_card_count(); i++) {
         const struct model_card *card = model_card_at(i);
         for (const char *const *at = card->names; card->architecture && *at; at++) {
-            XGROW(names, count, capacity);
-            names[count++] = *at;
+            *XADD(names, count, capacity) = *at;
         }
     }
     const char *nearest = name ? nearest_name(name, names, count) : NULL;

@@ -163,10 +163,8 @@ static const char *operation_of(const struct span_trace *span)
                                            {"lm_inference", "chat"},
                                            {"submodel_call", "chat"},
                                            {"tool_call", "execute_tool"}};
-    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
-        if (str_equal(span->type, NAMES[i][0]))
-            return NAMES[i][1];
-    return NULL;
+    const char *const *found = STR_FIND(span->type, NAMES);
+    return found ? found[1] : NULL;
 }
 
 static void put_agent_span(struct json *json, const struct query *query, const char *id,
@@ -393,28 +391,15 @@ static void put_histograms(struct json *json, const struct export *export)
     for (size_t i = 0; i < HISTOGRAMS; i++) {
         if (!metrics->histograms[i].count)
             continue;
-        if (open != INFO[i].name && open) {
-            json_array_end(json);
-            json_object_end(json);
-            json_object_end(json);
-        }
-        if (open != INFO[i].name) {
-            json_object(json, NULL);
-            json_string(json, "name", INFO[i].name);
-            json_string(json, "description", INFO[i].description);
-            json_string(json, "unit", INFO[i].unit);
-            json_object(json, "histogram");
-            json_integer(json, "aggregationTemporality", OTLP_CUMULATIVE);
-            json_array(json, "dataPoints");
-        }
+        if (open != INFO[i].name && open)
+            otlp_close_metric(json);
+        if (open != INFO[i].name)
+            otlp_open_metric(json, INFO[i].name, INFO[i].description, INFO[i].unit, "histogram");
         open = INFO[i].name;
         put_point(json, export, i);
     }
-    if (!open)
-        return;
-    json_array_end(json);
-    json_object_end(json);
-    json_object_end(json);
+    if (open)
+        otlp_close_metric(json);
 }
 
 static enum err metrics_end(struct export *export, struct error *why)

@@ -86,10 +86,8 @@ static size_t lanes_take(struct lanes *lanes, int64_t from, int64_t to)
     for (size_t i = 0; i < lanes->count; i++)
         if (lanes->ends[i] <= from && (best == lanes->count || lanes->ends[i] > lanes->ends[best]))
             best = i;
-    if (best == lanes->count) {
-        XGROW(lanes->ends, lanes->count, lanes->capacity);
-        lanes->count++;
-    }
+    if (best == lanes->count)
+        *XADD(lanes->ends, lanes->count, lanes->capacity) = to;
     lanes->ends[best] = to;
     return best;
 }
@@ -270,9 +268,9 @@ static struct counter *counter_of(struct tracing *tracing, const struct sample *
         if (str_equal(tracing->counters[i].name, name) &&
             str_equal(tracing->counters[i].device, device))
             return &tracing->counters[i];
-    XGROW(tracing->counters, tracing->counter_count, tracing->counter_capacity);
     size_t pid = pid_of(tracing, device);
-    struct counter *counter = &tracing->counters[tracing->counter_count++];
+    struct counter *counter =
+        XADD(tracing->counters, tracing->counter_count, tracing->counter_capacity);
     *counter = (struct counter){.pid = pid, .before_s = UNKNOWN};
     chars_copy(counter->name, name);
     chars_copy(counter->device, device);

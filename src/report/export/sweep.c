@@ -35,10 +35,7 @@ static void add_number(struct row *row, const char *name, double number)
 
 static bool has_cell(const struct row *row, const char *name)
 {
-    for (size_t i = 0; i < row->count; i++)
-        if (str_equal(row->cells[i].name, name))
-            return true;
-    return false;
+    return str_find(name, row->cells, row->count, sizeof *row->cells);
 }
 
 static void add_figures(const struct sweep_points *points, size_t index, struct row *row)

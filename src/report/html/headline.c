@@ -64,10 +64,9 @@ void results_release(struct results *results)
 static const struct result_item *item_at(const struct results *results, const char *analysis,
                                          const char *path)
 {
-    for (size_t i = 0; i < results->count; i++)
-        if (str_equal(results->items[i].name, analysis))
-            return result_find(&results->items[i], path);
-    return NULL;
+    const struct result *result =
+        str_find(analysis, results->items, results->count, sizeof *results->items);
+    return result ? result_find(result, path) : NULL;
 }
 
 static double figure_at(const struct results *results, const char *analysis, const char *path)

@@ -385,7 +385,7 @@ static void put_settings(struct report_state *state)
     struct result settings = {0};
     run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
     result_members_to_json(&settings, &state->json);
-    const char *family = result_text_at(&settings, NULL, "family");
+    const char *family = result_text_at(settings.items, "family");
     if (state->runs > 1)
         chars_format(state->title, "%zu runs%s%s", state->runs, family[0] ? " of " : "", family);
     result_release(&settings);

@@ -28,8 +28,8 @@ static enum err put_density(struct figure *figure, double *values, size_t count)
     struct figure_panel *panel = figure_panel(figure, axis_of("", RUN_OUTPUT_TOKENS).text,
                                               "density (% of the queries per token)");
     panel->y.from_zero = true;
-    struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "");
-    struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_BLUE, "density");
+    struct figure_series *band = figure_series(panel, FIGURE_BAND, FIGURE_BLUE, "");
+    struct figure_series *line = figure_series(panel, FIGURE_LINE, FIGURE_BLUE, "density");
     for (int i = 0; i < POINTS; i++) {
         series_add3(band, at[i], 0, 100 * density[i]);
         series_add2(line, at[i], 100 * density[i]);
@@ -37,7 +37,7 @@ static enum err put_density(struct figure *figure, double *values, size_t count)
     }
     double median = select_median(values, count);
     chars_format(name, "median %.4g tokens", median);
-    draw_vertical(figure, panel, FIGURE_VERMILION, median, top, name);
+    draw_vertical(panel, FIGURE_VERMILION, median, top, name);
     return ERR_OK;
 }
 
@@ -129,7 +129,7 @@ static void put_bins(struct figure *figure, double *values, size_t count)
     struct figure_panel *panel = figure_panel(figure, axis_of("", RUN_JOULES).text, "queries");
     panel->y.from_zero = true;
     panel->x.log_base = bins.is_log ? 10 : 0;
-    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "");
+    struct figure_series *boxes = figure_series(panel, FIGURE_BOXES, FIGURE_BLUE, "");
     for (size_t i = 0; i < bins.count; i++) {
         double low = bin_edge(&bins, i);
         double gap = (bin_edge(&bins, i + 1) - low) * 0.04;
@@ -137,11 +137,11 @@ static void put_bins(struct figure *figure, double *values, size_t count)
         top = fmax(top, (double)bins.counts[i]);
     }
     chars_format(name, "median %s", format_si(figure_text, marks[1], "J"));
-    draw_vertical(figure, panel, FIGURE_VERMILION, marks[1], top, name);
+    draw_vertical(panel, FIGURE_VERMILION, marks[1], top, name);
     chars_format(name, "mean %s", format_si(figure_text, online_mean(&all), "J"));
-    draw_vertical(figure, panel, FIGURE_GREEN, online_mean(&all), top, name);
+    draw_vertical(panel, FIGURE_GREEN, online_mean(&all), top, name);
     chars_format(name, "95 %% below %s", format_si(figure_text, marks[3], "J"));
-    draw_vertical(figure, panel, FIGURE_PURPLE, marks[3], top, name);
+    draw_vertical(panel, FIGURE_PURPLE, marks[3], top, name);
 }
 
 static enum err draw_energy(const struct plot_source *source, struct figure *figure,

@@ -28,11 +28,11 @@ static const struct {
 enum { PART_COUNT = COUNT_OF(PARTS) };
 
 static void put_bar(struct figure_series *const series[PART_COUNT], double at,
-                    const struct result *result, const struct result_item *row, double unit)
+                    const struct result_item *row, double unit)
 {
     double from = 0;
     for (size_t i = 0; i < PART_COUNT; i++) {
-        double to = from + result_number_at(result, row, PARTS[i].key) / unit;
+        double to = from + result_number_at(row, PARTS[i].key) / unit;
         if (to > from)
             series_add4(series[i], from, to, at - 0.35, at + 0.35);
         from = to;
@@ -43,20 +43,20 @@ static void name_bar(struct figure_panel *panel, const struct result *result,
                      const struct result_item *row)
 {
     char name[WORDS_MAX];
-    bool phases = str_equal(result_text_at(result, NULL, "setting.phase"), "request");
-    chars_format(name, "%s%s%s", result_text_at(result, row, "name"), phases ? ", " : "",
-                 phases ? result_text_at(result, row, "phase") : "");
+    bool phases = str_equal(result_text_at(result->items, "setting.phase"), "request");
+    chars_format(name, "%s%s%s", result_text_at(row, "name"), phases ? ", " : "",
+                 phases ? result_text_at(row, "phase") : "");
     figure_name(&panel->y, name);
 }
 
 static void put_heading(struct figure *figure, const struct result *result)
 {
     char each[WORDS_MAX];
-    chars_format(figure->title, "%s on %s", result_text_at(result, NULL, "model"),
-                 result_text_at(result, NULL, "hardware_name"));
+    chars_format(figure->title, "%s on %s", result_text_at(result->items, "model"),
+                 result_text_at(result->items, "hardware_name"));
     chars_format(figure->note, "%.100s; %.100s, estimated, not measured",
-                 result_text_at(result, NULL, "view.setting"),
-                 words_energy(each, result, "each", result_text_at(result, NULL, "each.unit")));
+                 result_text_at(result->items, "view.setting"),
+                 words_energy(each, result, "each", result_text_at(result->items, "each.unit")));
 }
 
 /* Activation memory, by subgraph. */
@@ -67,17 +67,17 @@ static void put_timeline(const struct result *result, struct figure *figure)
     double step = 0;
     double last = UNKNOWN;
     double unit =
-        result_number_at(result, NULL, "memory_bytes.activations_peak") < mib ? 1024 : mib;
-    if (result_length(result, timeline) < 2)
+        result_number_at(result->items, "memory_bytes.activations_peak") < mib ? 1024 : mib;
+    if (result_length(timeline) < 2)
         return;
     struct figure_panel *panel =
         figure_panel(figure, "subgraph, in the order in which they run",
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
-    struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
+    struct figure_series *series = figure_series(panel, FIGURE_STEPS, FIGURE_GREEN, "");
     chars_copy(panel->title, "memory in use besides weights and KV cache");
     panel->y.from_zero = panel->x.integer = true;
-    RESULT_EACH (row, result, timeline) {
-        last = result_number_at(result, row, "bytes") / unit;
+    RESULT_EACH (row, timeline) {
+        last = result_number_at(row, "bytes") / unit;
         series_add2(series, step++, last);
     }
     series_add2(series, step, last);
@@ -87,28 +87,28 @@ static void put_timeline(const struct result *result, struct figure *figure)
 enum err estimate_figure(const struct result *result, struct figure *figure, struct error *why)
 {
     const struct result_item *rows = result_find(result, "view.consumers");
-    const struct result_item *first = result_first(result, rows);
-    if (!is_known(result_number_at(result, NULL, "energy_j.total"))) /* part would look complete */
+    const struct result_item *first = result_first(rows);
+    if (!is_known(result_number_at(result->items, "energy_j.total"))) /* part would look complete */
         return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
-                       result_text_at(result, NULL, "hardware"));
-    bool is_small = first && result_number_at(result, first, "energy_j") < 1;
-    bool has_link = result_number_at(result, NULL, "energy_j.link") > 0;
+                       result_text_at(result->items, "hardware"));
+    bool is_small = first && result_number_at(first, "energy_j") < 1;
+    bool has_link = result_number_at(result->items, "energy_j.link") > 0;
     struct figure_panel *panel =
         figure_panel(figure, is_small ? "energy (mJ, estimated)" : "energy (J, estimated)", "");
     struct figure_series *series[PART_COUNT];
     for (size_t i = 0; i < PART_COUNT; i++)
         series[i] =
-            figure_series(figure, panel, FIGURE_BOXES, PARTS[i].color,
+            figure_series(panel, FIGURE_BOXES, PARTS[i].color,
                           str_equal(PARTS[i].name, "link") && !has_link ? "" : PARTS[i].name);
     put_heading(figure, result);
     panel->x.from_zero = true;
     panel->y.down = true;
     size_t count = 0;
-    RESULT_EACH (row, result, rows) {
+    RESULT_EACH (row, rows) {
         if (count == BARS_MAX)
             break;
         name_bar(panel, result, row);
-        put_bar(series, (double)count++, result, row, is_small ? 1e-3 : 1);
+        put_bar(series, (double)count++, row, is_small ? 1e-3 : 1);
     }
     panel->weight = fmax(400, 170 + 34 * (double)count);
     put_timeline(result, figure);
@@ -127,9 +127,9 @@ enum { LINES_MAX = 14 };
 #define WIDE_Y 10
 
 /* Not a point that cannot run, or is not known to fit. */
-static bool is_drawn(const struct result *result, const struct result_item *point)
+static bool is_drawn(const struct result_item *point)
 {
-    return result_flag_at(result, point, "view.is_known_to_fit");
+    return result_flag_at(point, "view.is_known_to_fit");
 }
 
 /* ---- lines ---- */
@@ -142,20 +142,19 @@ struct spot {
     const char *basis;
 };
 
-static void read_spot(const struct result *result, const struct result_item *point,
-                      struct spot *out)
+static void read_spot(const struct result_item *point, struct spot *out)
 {
     *out = (struct spot){
-        .device = result_text_at(result, point, "hardware"),
-        .precision = result_text_at(result, point, "view.precision"),
-        .device_index = result_number_at(result, point, "view.device"),
-        .batch = result_number_at(result, point, "batch"),
-        .prompt = known_or(result_number_at(result, point, "setting.prompt_tokens"), 0),
-        .context = known_or(result_number_at(result, point, "setting.context"), 0),
-        .joules = result_number_at(result, point, "each.energy_j"),
-        .low_j = result_number_at(result, point, "each.low"),
-        .high_j = result_number_at(result, point, "each.high"),
-        .basis = result_text_at(result, point, "basis"),
+        .device = result_text_at(point, "hardware"),
+        .precision = result_text_at(point, "view.precision"),
+        .device_index = result_number_at(point, "view.device"),
+        .batch = result_number_at(point, "batch"),
+        .prompt = known_or(result_number_at(point, "setting.prompt_tokens"), 0),
+        .context = known_or(result_number_at(point, "setting.context"), 0),
+        .joules = result_number_at(point, "each.energy_j"),
+        .low_j = result_number_at(point, "each.low"),
+        .high_j = result_number_at(point, "each.high"),
+        .basis = result_text_at(point, "basis"),
     };
 }
 
@@ -245,15 +244,15 @@ static void make_lines(struct lines *out)
 static void find_lines(const struct result *result, struct lines *out)
 {
     const struct result_item *points = result_find(result, "points");
-    size_t count = result_length(result, points);
+    size_t count = result_length(points);
     out->result = result;
     out->spots = xcalloc(count, sizeof *out->spots);
     out->items = xcalloc(count, sizeof *out->items);
-    RESULT_EACH (point, result, points)
-        if (is_drawn(result, point))
-            read_spot(result, point, &out->spots[out->spot_count++]);
+    RESULT_EACH (point, points)
+        if (is_drawn(point))
+            read_spot(point, &out->spots[out->spot_count++]);
         else
-            out->too_large |= !result_text_at(result, point, "missing")[0];
+            out->too_large |= !result_text_at(point, "missing")[0];
     if (out->spot_count)
         make_lines(out);
 }
@@ -282,11 +281,11 @@ static const char *name_line(const struct lines *lines, const struct line *line,
 }
 
 /* Only a single line has its ± as a band. */
-static void put_band(const struct lines *lines, struct figure *figure, struct figure_panel *panel)
+static void put_band(const struct lines *lines, struct figure_panel *panel)
 {
     const struct line *line = &lines->items[0];
     struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "one standard deviation");
+        figure_series(panel, FIGURE_BAND, FIGURE_BLUE, "one standard deviation");
     for (size_t i = 0; i < line->count; i++) {
         const struct spot *spot = &line->first[i];
         series_add3(band, length_of(lines, spot), spot->low_j / lines->unit,
@@ -294,13 +293,13 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     }
 }
 
-static void put_line(const struct lines *lines, size_t index, size_t number, struct figure *figure,
+static void put_line(const struct lines *lines, size_t index, size_t number,
                      struct figure_panel *panel)
 {
     const struct line *line = &lines->items[index];
     char name[WORDS_MAX];
     struct figure_series *series =
-        figure_series(figure, panel, FIGURE_MARKED, (enum figure_color)(number % FIGURE_INK),
+        figure_series(panel, FIGURE_MARKED, (enum figure_color)(number % FIGURE_INK),
                       name_line(lines, line, name));
     series->round = (unsigned)(number / FIGURE_INK);
     for (size_t i = 0; i < line->count; i++)
@@ -333,8 +332,8 @@ static void put_common(const struct lines *lines, char *to, size_t size)
 {
     char name[WORDS_MAX];
     add_setting(lines, &lines->spots[0], false, name);
-    if (result_flag_at(lines->result, NULL, "view.has_phases"))
-        words_add(name, "%s", result_text_at(lines->result, NULL, "view.phase"));
+    if (result_flag_at(lines->result->items, "view.has_phases"))
+        words_add(name, "%s", result_text_at(lines->result->items, "view.phase"));
     if (lines->count > LINES_MAX)
         words_add(name, "%d of %zu lines", LINES_MAX, lines->count);
     str_format(to, size, "%s%s; estimated, not measured: %s", name,
@@ -347,23 +346,23 @@ static void put_figure(const struct lines *lines, struct figure *figure)
     const char *length = "input length";
     if (lines->of_context)
         length = "context";
-    else if (result_flag_at(lines->result, NULL, "view.has_phases"))
+    else if (result_flag_at(lines->result->items, "view.has_phases"))
         length = "prompt";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
     chars_format(y_label, "energy %s (%s, estimated)",
-                 words_each(each, result_text_at(lines->result, NULL, "unit")),
+                 words_each(each, result_text_at(lines->result->items, "unit")),
                  lines->unit < 1 ? "mJ" : "J");
     chars_format(x_label, "%s (tokens)", length);
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
     size_t shown = lines->count < LINES_MAX ? lines->count : LINES_MAX;
     chars_format(figure->title, "%s: energy %s against the %s",
-                 result_text_at(lines->result, NULL, "model"), each, length);
+                 result_text_at(lines->result->items, "model"), each, length);
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);
     if (lines->count == 1)
-        put_band(lines, figure, panel);
+        put_band(lines, panel);
     for (size_t i = 0; i < shown; i++) /* a subset, evenly from the most to the least expensive */
-        put_line(lines, shown > 1 ? i * (lines->count - 1) / (shown - 1) : 0, i, figure, panel);
+        put_line(lines, shown > 1 ? i * (lines->count - 1) / (shown - 1) : 0, i, panel);
     figure->height = 600;
 }
 
@@ -396,24 +395,22 @@ struct devices {
 };
 
 /* Its place in that order; `count`: none. */
-static size_t find_device(const struct devices *devices, const struct result *result,
-                          const struct result_item *point)
+static size_t find_device(const struct devices *devices, const struct result_item *point)
 {
-    double index = result_number_at(result, point, "view.device");
+    double index = result_number_at(point, "view.device");
     size_t k = 0;
     while (k < devices->count && devices->indices[k] != index)
         k++;
     return k;
 }
 
-static void rank_devices(const struct result *result, const struct result_item *points,
-                         struct devices *out)
+static void rank_devices(const struct result_item *points, struct devices *out)
 {
-    RESULT_EACH (point, result, points)
-        if (out->count < DEVICES_NAMED && is_drawn(result, point) &&
-            find_device(out, result, point) == out->count) {
-            out->indices[out->count] = result_number_at(result, point, "view.device");
-            out->ids[out->count++] = result_text_at(result, point, "hardware");
+    RESULT_EACH (point, points)
+        if (out->count < DEVICES_NAMED && is_drawn(point) &&
+            find_device(out, point) == out->count) {
+            out->indices[out->count] = result_number_at(point, "view.device");
+            out->ids[out->count++] = result_text_at(point, "hardware");
         }
 }
 
@@ -422,46 +419,43 @@ struct position {
     double x, y;
 };
 
-static struct position position_of(const struct result *result, const struct result_item *point)
+static struct position position_of(const struct result_item *point)
 {
-    return (struct position){1e3 * result_number_at(result, point, "latency_s"),
-                             1e3 * result_number_at(result, point, "each.energy_j")};
+    return (struct position){1e3 * result_number_at(point, "latency_s"),
+                             1e3 * result_number_at(point, "each.energy_j")};
 }
 
-static void put_devices(const struct result *result, struct figure *figure,
-                        struct figure_panel *panel)
+static void put_devices(const struct result *result, struct figure_panel *panel)
 {
     const struct result_item *points = result_find(result, "points");
     struct devices devices = {0};
-    rank_devices(result, points, &devices);
+    rank_devices(points, &devices);
     size_t named = devices.count;
     struct figure_series *series[DEVICES_NAMED + 1] = {NULL};
     for (size_t k = 0; k < named; k++) {
-        series[k] = figure_series(figure, panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
+        series[k] = figure_series(panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
                                   devices.ids[k]);
         series[k]->round = (unsigned)(k / FIGURE_INK);
     }
-    series[named] = figure_series(figure, panel, FIGURE_POINTS, FIGURE_INK,
-                                  named == DEVICES_NAMED ? "others" : "");
-    RESULT_EACH (point, result, points) {
-        size_t k = find_device(&devices, result, point);
-        struct position at = position_of(result, point);
-        if (is_drawn(result, point))
+    series[named] =
+        figure_series(panel, FIGURE_POINTS, FIGURE_INK, named == DEVICES_NAMED ? "others" : "");
+    RESULT_EACH (point, points) {
+        size_t k = find_device(&devices, point);
+        struct position at = position_of(point);
+        if (is_drawn(point))
             series_add3(series[k], at.x, at.y, k < named ? 1 : 0);
     }
 }
 
 /* Points are sorted by joules, so latency decreases along the frontier. */
-static void put_frontier(const struct result *result, struct figure *figure,
-                         struct figure_panel *panel)
+static void put_frontier(const struct result *result, struct figure_panel *panel)
 {
-    struct figure_series *line =
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_INK, "Pareto frontier");
+    struct figure_series *line = figure_series(panel, FIGURE_LINE, FIGURE_INK, "Pareto frontier");
     double before = UNKNOWN;
-    RESULT_EACH (point, result, result_find(result, "points")) {
-        if (!result_flag_at(result, point, "frontier"))
+    RESULT_EACH (point, result_find(result, "points")) {
+        if (!result_flag_at(point, "frontier"))
             continue;
-        struct position at = position_of(result, point);
+        struct position at = position_of(point);
         if (is_known(before)) /* step shape: nothing dominates between two of them */
             series_add2(line, before, at.y);
         series_add2(line, at.x, at.y);
@@ -474,17 +468,17 @@ static enum err latency_figure(const struct result *result, struct figure *figur
 {
     char each[WORDS_MAX], label[WORDS_MAX + 48];
     chars_format(label, "energy %s (mJ, estimated)",
-                 words_each(each, result_text_at(result, NULL, "unit")));
+                 words_each(each, result_text_at(result->items, "unit")));
     struct figure_panel *panel = figure_panel(figure, "latency (ms, estimated)", label);
     panel->x.log_base = panel->y.log_base = 10;
     chars_format(figure->title, "%s: energy and latency of %.0f settings",
-                 result_text_at(result, NULL, "model"),
-                 result_number_at(result, NULL, "view.able"));
+                 result_text_at(result->items, "model"),
+                 result_number_at(result->items, "view.able"));
     chars_format(figure->note,
                  "every device, precision and batch that fits; estimated, not measured: %s",
-                 result_text_at(result, NULL, "view.kernels"));
-    put_devices(result, figure, panel);
-    put_frontier(result, figure, panel);
+                 result_text_at(result->items, "view.kernels"));
+    put_devices(result, panel);
+    put_frontier(result, panel);
     figure->height = 600;
     if (!figure_finish(figure))
         return err_set(why, ERR_NO_DATA,
@@ -495,8 +489,8 @@ static enum err latency_figure(const struct result *result, struct figure *figur
 /* If prompts or contexts differ, plots against their length. */
 enum err points_figure(const struct result *result, struct figure *figure, struct error *why)
 {
-    bool contexts = result_flag_at(result, NULL, "view.differ.contexts");
-    if (contexts || result_flag_at(result, NULL, "view.differ.prompts"))
+    bool contexts = result_flag_at(result->items, "view.differ.contexts");
+    if (contexts || result_flag_at(result->items, "view.differ.prompts"))
         return length_figure(result, contexts, figure, why);
     return latency_figure(result, figure, why);
 }

@@ -59,15 +59,13 @@ struct axis_label axis_of(const char *which, enum run_number column)
     return axis_label(which, field->label, field->unit);
 }
 
-struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
-                                    enum figure_style style, enum figure_color color,
-                                    const char *name)
+struct figure_series *figure_series(struct figure_panel *panel, enum figure_style style,
+                                    enum figure_color color, const char *name)
 {
-    XGROW(panel->series, panel->series_count, panel->series_capacity);
     struct figure_series *series = XNEW(series);
-    *series = (struct figure_series){.style = style, .color = color, .figure = figure};
+    *series = (struct figure_series){.style = style, .color = color};
     chars_copy(series->name, name);
-    panel->series[panel->series_count++] = series;
+    *XADD(panel->series, panel->series_count, panel->series_capacity) = series;
     return series;
 }
 
@@ -76,10 +74,9 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
     for (unsigned i = 0; i < count; i++)
         if (!is_known(values[i]) || fabs(values[i]) > FIGURE_LARGEST)
             return;
-    XGROW(series->rows, series->count, series->capacity);
+    double *row = *XADD(series->rows, series->count, series->capacity);
     for (unsigned i = 0; i < FIGURE_ROW; i++)
-        series->rows[series->count][i] = i < count ? values[i] : 0;
-    series->count++;
+        row[i] = i < count ? values[i] : 0;
 }
 
 static int by_x(const void *a, const void *b)
@@ -111,17 +108,15 @@ void figure_points(struct figure_series *line, struct figure_series *marks,
 
 void figure_name(struct figure_axis *axis, const char *name)
 {
-    XGROW(axis->names, axis->name_count, axis->name_capacity);
-    str_copy(axis->names[axis->name_count++], FIGURE_TEXT_MAX, name);
+    chars_copy(*XADD(axis->names, axis->name_count, axis->name_capacity), name);
 }
 
 void figure_label(struct figure_panel *panel, double x, double y, bool left, const char *text)
 {
-    XGROW(panel->labels, panel->label_count, panel->label_capacity);
-    if (!is_known(x) || !is_known(y))
-        return;
-    panel->labels[panel->label_count] = (struct figure_label){.x = x, .y = y, .left = left};
-    str_copy(panel->labels[panel->label_count++].text, FIGURE_TEXT_MAX, text);
+    struct figure_label label = {.x = x, .y = y, .left = left};
+    chars_copy(label.text, text);
+    if (is_known(x) && is_known(y))
+        *XADD(panel->labels, panel->label_count, panel->label_capacity) = label;
 }
 
 static void release_panel(struct figure_panel *panel)
@@ -316,10 +311,10 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
     figure_note(figure, "%zu of %zu queries; %s", drawn, table->rows, counts);
 }
 
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
-                   double x, double top, const char *name)
+void draw_vertical(struct figure_panel *panel, enum figure_color color, double x, double top,
+                   const char *name)
 {
-    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, color, name);
+    struct figure_series *line = figure_series(panel, FIGURE_DOTTED, color, name);
     series_add2(line, x, 0);
     series_add2(line, x, top);
 }
@@ -363,19 +358,11 @@ static pthread_once_t asked = PTHREAD_ONCE_INIT;
 
 static void run_fontconfig(void)
 {
-    char piece[4096], *program = proc_find("fc-list");
+    enum { CHARSETS_MAX = 256 << 20 };
+    char *program = proc_find("fc-list");
     const char *const argv[] = {program, "--format", "%{charset}\n", NULL};
-    struct text nothing = {0};
-    FILE *file = program ? tmpfile() : NULL;
-    if (file && !proc_filter(argv, &nothing, fileno(file), NULL)) {
-        size_t got = fseek(file, 0, SEEK_SET) == 0 ? sizeof piece : 0;
-        while (got == sizeof piece) {
-            got = fread(piece, 1, sizeof piece, file);
-            text_add_bytes(&covered, piece, got);
-        }
-    }
-    if (file)
-        fclose(file);
+    if (program && proc_read(argv, CHARSETS_MAX, &covered, NULL))
+        text_clear(&covered);
     free(program);
 }
 
@@ -482,12 +469,10 @@ static bool format_of(const char *path, enum figure_format *format)
     const char *dot = strrchr(base, '.');
     if (!dot || dot == base)
         return false;
-    for (int i = 0; i < FIGURE_FORMATS; i++)
-        if (str_equal(dot + 1, FIGURE_SUFFIXES[i])) {
-            *format = (enum figure_format)i;
-            return true;
-        }
-    return false;
+    const char *const *found = STR_FIND(dot + 1, FIGURE_SUFFIXES);
+    if (found)
+        *format = (enum figure_format)(found - FIGURE_SUFFIXES);
+    return found;
 }
 
 enum err gnuplot_check_file(const char *path, struct error *why)

@@ -50,7 +50,6 @@ struct figure_series {
     char name[FIGURE_TEXT_MAX]; /* in the legend; "" for none */
     double (*rows)[FIGURE_ROW];
     size_t count, capacity;
-    struct figure *figure;
 };
 
 struct figure_axis {
@@ -102,9 +101,8 @@ struct axis_label {
 struct axis_label axis_label(const char *which, const char *label, const char *unit);
 struct axis_label axis_of(const char *which, enum run_number column);
 
-struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
-                                    enum figure_style style, enum figure_color color,
-                                    const char *name);
+struct figure_series *figure_series(struct figure_panel *panel, enum figure_style style,
+                                    enum figure_color color, const char *name);
 
 /* Adds a row of the style; a row with an unknown value (of those used) is omitted. */
 void series_add(struct figure_series *series, const double *values, unsigned count);
@@ -176,8 +174,8 @@ void figure_note_energy_of(struct figure *figure, const struct run_table *table)
 void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what);
 
 /* A vertical line up to `top`, with a legend entry. */
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
-                   double x, double top, const char *name);
+void draw_vertical(struct figure_panel *panel, enum figure_color color, double x, double top,
+                   const char *name);
 
 /* ---- drawing by gnuplot ---- */
 

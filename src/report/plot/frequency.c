@@ -43,8 +43,8 @@ static void put_line(struct figure_series *line, const struct clock_settings *se
 }
 
 /* Named in the legend, so that it covers no line. */
-static void put_lowest(struct figure *figure, struct figure_panel *panel,
-                       const struct clock_settings *settings, enum clock_measure which)
+static void put_lowest(struct figure_panel *panel, const struct clock_settings *settings,
+                       enum clock_measure which)
 {
     const struct clock_setting *lowest = clock_settings_lowest(settings, which);
     char value[FORMAT_MAX], at[96], name[FIGURE_TEXT_MAX];
@@ -54,7 +54,7 @@ static void put_lowest(struct figure *figure, struct figure_panel *panel,
     else
         chars_format(at, "%.0f MHz", lowest->x);
     chars_format(name, "%s: %s at %s", MEASURES[which].lowest, value, at);
-    put_mark(figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_GREEN, name), lowest, which);
+    put_mark(figure_series(panel, FIGURE_ERRORS_Y, FIGURE_GREEN, name), lowest, which);
 }
 
 static void put_measure(struct figure *figure, const struct clock_settings *settings,
@@ -69,12 +69,12 @@ static void put_measure(struct figure *figure, const struct clock_settings *sett
         panel->x.label[0] = '\0';
     panel->y.from_zero = true;
     panel->weight = measure->weight;
-    put_line(figure_series(figure, panel, FIGURE_LINE, measure->color, ""), settings, which);
-    struct figure_series *marks = figure_series(figure, panel, FIGURE_ERRORS_Y, measure->color, "");
+    put_line(figure_series(panel, FIGURE_LINE, measure->color, ""), settings, which);
+    struct figure_series *marks = figure_series(panel, FIGURE_ERRORS_Y, measure->color, "");
     for (size_t i = 0; i < settings->count; i++)
         put_mark(marks, &settings->items[i], which);
     if (measure->lowest)
-        put_lowest(figure, panel, settings, which);
+        put_lowest(panel, settings, which);
 }
 
 /* "20 queries each", or "10 to 20": runs with different numbers of queries are not exactly comparable. */

@@ -143,8 +143,8 @@ static void fit_axis(struct figure_panel *panel, const struct extent *extent)
         panel->y.from_zero = true;
 }
 
-static void put_line(const struct plot_source *source, struct figure *figure,
-                     struct figure_panel *panel, size_t first, size_t line, struct points *points)
+static void put_line(const struct plot_source *source, struct figure_panel *panel, size_t first,
+                     size_t line, struct points *points)
 {
     const struct layers_result *model = &source->layers[first];
     char name[FIGURE_TEXT_MAX], label[FIGURE_TEXT_MAX + 16];
@@ -164,8 +164,8 @@ static void put_line(const struct plot_source *source, struct figure *figure,
         if (!points->count)
             continue;
         chars_format(label, "%.200s%s%s", name, name[0] ? ", " : "", RESULT_PHASE[phase]);
-        struct figure_series *drawn = figure_series(figure, panel, FIGURE_LINE, color, "");
-        struct figure_series *marks = figure_series(figure, panel, FIGURE_ERRORS_Y, color, label);
+        struct figure_series *drawn = figure_series(panel, FIGURE_LINE, color, "");
+        struct figure_series *marks = figure_series(panel, FIGURE_ERRORS_Y, color, label);
         drawn->round = marks->round = (unsigned)(2 * (line / FIGURE_INK) + (name[0] ? phase : 0));
         figure_points(drawn, marks, points->items, points->count);
     }
@@ -183,7 +183,7 @@ static void put_prompts(const struct plot_source *source, const struct extent *e
         for (size_t j = 0; j < i && !before; j++)
             before = is_one_line(&source->layers[j], &source->layers[i]);
         if (!before)
-            put_line(source, figure, panel, i, lines++, points);
+            put_line(source, panel, i, lines++, points);
     }
 }
 
@@ -244,10 +244,9 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
         if (!points->count)
             continue;
         chars_format(label, "%s, prompt of %.0f tokens", RESULT_PHASE[phase], prompt);
-        struct figure_series *line =
-            all_same ? figure_series(figure, panel, FIGURE_LINE, color, "") : NULL;
-        figure_points(line, figure_series(figure, panel, FIGURE_ERRORS_Y, color, label),
-                      points->items, points->count);
+        struct figure_series *line = all_same ? figure_series(panel, FIGURE_LINE, color, "") : NULL;
+        figure_points(line, figure_series(panel, FIGURE_ERRORS_Y, color, label), points->items,
+                      points->count);
     }
 }
 

@@ -23,10 +23,7 @@ static bool is_same(const char *a, const char *b)
 
 static void add_part(struct layer_parts *parts, const char *name)
 {
-    for (size_t i = 0; i < parts->count; i++)
-        if (str_equal(parts->names[i], name))
-            return;
-    if (parts->count < PARTS_MAX)
+    if (!str_is_listed(name, parts->names, parts->count) && parts->count < PARTS_MAX)
         parts->names[parts->count++] = name;
 }
 
@@ -103,13 +100,12 @@ static void put_part(struct figure_series *boxes, const struct layers_result *la
 }
 
 /* A layer that is not divided into components (coarse granularity) is one bar. */
-static void put_whole(struct figure *figure, struct figure_panel *panel,
-                      const struct layers_result *layers, bool divided)
+static void put_whole(struct figure_panel *panel, const struct layers_result *layers, bool divided)
 {
     struct figure_series *boxes = NULL, *errors;
     if (!divided)
-        boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "layer");
-    errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
+        boxes = figure_series(panel, FIGURE_BOXES, FIGURE_BLUE, "layer");
+    errors = figure_series(panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     for (size_t l = 0; l < layers->layers_measured; l++) {
         double at = (double)l;
         double joules = layers->layers[l].energy_j;
@@ -136,9 +132,9 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     panel->x.low = -0.7;
     panel->x.high = (double)source->layers->layers_measured - 0.3;
     for (size_t i = 0; i < parts.count; i++)
-        put_part(figure_series(figure, panel, FIGURE_BOXES, part_color(i), parts.names[i]),
-                 source->layers, &parts, i);
-    put_whole(figure, panel, source->layers, parts.count > 0);
+        put_part(figure_series(panel, FIGURE_BOXES, part_color(i), parts.names[i]), source->layers,
+                 &parts, i);
+    put_whole(panel, source->layers, parts.count > 0);
     return ERR_OK;
 }
 
@@ -151,12 +147,12 @@ const struct plot_driver plot_layers = {
 
 /* ---- components: prefill and decode apart ---- */
 
-static void put_component_bars(struct figure *figure, struct figure_panel *panel,
-                               const struct layers_result *layers, const struct layer_parts *parts,
-                               const char *phase, double shift, enum figure_color color)
+static void put_component_bars(struct figure_panel *panel, const struct layers_result *layers,
+                               const struct layer_parts *parts, const char *phase, double shift,
+                               enum figure_color color)
 {
-    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, color, phase);
-    struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
+    struct figure_series *boxes = figure_series(panel, FIGURE_BOXES, color, phase);
+    struct figure_series *errors = figure_series(panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < parts->count; i++)
         for (size_t j = 0; j < layers->components.count; j++) {
             const struct result_component *item = &layers->components.items[j];
@@ -186,8 +182,8 @@ static enum err draw_components(const struct plot_source *source, struct figure 
     panel->y.down = true;
     for (size_t i = 0; i < parts.count; i++)
         figure_name(&panel->y, parts.names[i]);
-    put_component_bars(figure, panel, source->layers, &parts, "prefill", -0.2, FIGURE_ORANGE);
-    put_component_bars(figure, panel, source->layers, &parts, "decode", 0.2, FIGURE_BLUE);
+    put_component_bars(panel, source->layers, &parts, "prefill", -0.2, FIGURE_ORANGE);
+    put_component_bars(panel, source->layers, &parts, "decode", 0.2, FIGURE_BLUE);
     figure->height = fmax(400, 170 + 38 * (double)parts.count);
     return ERR_OK;
 }
@@ -214,7 +210,7 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
     panel->y.integer = true;
     for (size_t i = 0; i < parts->count; i++)
         figure_name(&panel->x, parts->names[i]);
-    struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");
+    struct figure_series *cells = figure_series(panel, FIGURE_HEAT, FIGURE_INK, "");
     for (size_t l = 0; l < layers->layers_measured; l++)
         for (size_t i = 0; i < parts->count; i++)
             series_add5(cells, (double)i - 0.5, (double)i + 0.5, (double)l - 0.5, (double)l + 0.5,
@@ -276,12 +272,11 @@ static const char *window_phase(const struct layers_result *layers,
 }
 
 /* Instrumented windows have no energy of their own. */
-static size_t put_windows(struct figure *figure, struct figure_panel *panel,
-                          const struct layers_result *layers, const char *what,
-                          enum figure_color color)
+static size_t put_windows(struct figure_panel *panel, const struct layers_result *layers,
+                          const char *what, enum figure_color color)
 {
-    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, color, what);
-    struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
+    struct figure_series *boxes = figure_series(panel, FIGURE_BOXES, color, what);
+    struct figure_series *errors = figure_series(panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     size_t count = 0;
     for (size_t i = 0; i < layers->window_count; i++) {
         const struct result_window *window = &layers->windows[i];
@@ -303,9 +298,9 @@ static enum err draw_power(const struct plot_source *source, struct figure *figu
 {
     struct figure_panel *panel = figure_panel(figure, "time since the start (s)", "power ({W})");
     panel->y.from_zero = true;
-    size_t count = put_windows(figure, panel, source->layers, "idle", FIGURE_GREEN);
-    count += put_windows(figure, panel, source->layers, "prefill", FIGURE_ORANGE);
-    count += put_windows(figure, panel, source->layers, "decode", FIGURE_BLUE);
+    size_t count = put_windows(panel, source->layers, "idle", FIGURE_GREEN);
+    count += put_windows(panel, source->layers, "prefill", FIGURE_ORANGE);
+    count += put_windows(panel, source->layers, "decode", FIGURE_BLUE);
     if (count == 0)
         return err_set(why, ERR_NO_DATA, "no window has a known energy");
     layers_heading(figure, source->layers, "Power of the measured windows");

@@ -105,16 +105,16 @@ static void take_pairs(const struct run_table *table, const struct pair_plot *pl
     }
 }
 
-static void put_line(struct figure *figure, struct figure_panel *panel, const struct pairs *pairs,
+static void put_line(struct figure_panel *panel, const struct pairs *pairs,
                      const struct linear_fit *fit, const char *unit)
 {
     char name[FIGURE_TEXT_MAX], slope[FORMAT_MAX], intercept[FORMAT_MAX];
     double step = (pairs->x_all.max - pairs->x_all.min) / (FIT_POINTS - 1);
-    struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_VERMILION, "");
+    struct figure_series *band = figure_series(panel, FIGURE_BAND, FIGURE_VERMILION, "");
     chars_format(name, "%s/token · x %c %s, R² %.3f", format_si(slope, fit->slope, unit),
                  fit->intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit->intercept), unit),
                  fit->r2);
-    struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
+    struct figure_series *line = figure_series(panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = pairs->x_all.min + step * i;
         double y = fit->intercept + fit->slope * x;
@@ -124,8 +124,7 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
     }
 }
 
-static void put_log_line(struct figure *figure, struct figure_panel *panel,
-                         const struct pairs *pairs, const char *unit)
+static void put_log_line(struct figure_panel *panel, const struct pairs *pairs, const char *unit)
 {
     char name[FIGURE_TEXT_MAX], slope[FORMAT_MAX], intercept[FORMAT_MAX];
     struct linear_fit fit;
@@ -137,7 +136,7 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
     chars_format(name, "%s · ln x %c %s, R² %.3f", format_si(slope, fit.slope, unit),
                  fit.intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit.intercept), unit),
                  fit.r2);
-    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
+    struct figure_series *line = figure_series(panel, FIGURE_DOTTED, FIGURE_GREEN, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = min + (pairs->x_all.max - min) / (FIT_POINTS - 1) * i;
         series_add2(line, x, fit.intercept + fit.slope * log(x));
@@ -152,15 +151,15 @@ static void put_pairs(const struct pair_plot *plot, enum run_number y, const str
     struct figure_panel *panel =
         figure_panel(figure, axis_of("", plot->x).text, axis_of("", plot->instead).text);
     panel->y.from_zero = true;
-    struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
+    struct figure_series *cloud = figure_series(panel, FIGURE_POINTS, FIGURE_BLUE, "query");
     draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
     if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
         figure_note(figure, "%s",
                     fit.count > 2 ? "line: least squares, 95 % CI" : "line: least squares");
-        put_line(figure, panel, pairs, &fit, unit);
+        put_line(panel, pairs, &fit, unit);
     }
     if (plot->log_fit)
-        put_log_line(figure, panel, pairs, unit);
+        put_log_line(panel, pairs, unit);
 }
 
 /* Records may have the joules of GPUs without their watts. */

@@ -59,10 +59,8 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
                      count / bars + 1);
     else
         chars_format(panel->title, "a bar is the mean of %zu queries", count / bars);
-    struct figure_series *prefill =
-        figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "prefill");
-    struct figure_series *decode =
-        figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "decode");
+    struct figure_series *prefill = figure_series(panel, FIGURE_BOXES, FIGURE_ORANGE, "prefill");
+    struct figure_series *decode = figure_series(panel, FIGURE_BOXES, FIGURE_BLUE, "decode");
     for (size_t i = 0; i < table->rows; i++) {
         double p = run_number(table, RUN_PREFILL_JOULES, i);
         double d = run_number(table, RUN_DECODE_JOULES, i);
@@ -77,9 +75,9 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
     }
 }
 
-static void put_spread_of(struct figure *figure, struct figure_panel *panel,
-                          const struct run_table *table, enum run_number joules,
-                          enum run_number tokens, double at, enum figure_color color)
+static void put_spread_of(struct figure_panel *panel, const struct run_table *table,
+                          enum run_number joules, enum run_number tokens, double at,
+                          enum figure_color color)
 {
     static const double PS[] = {0.05, 0.5, 0.95};
     double *values, marks[3];
@@ -88,7 +86,7 @@ static void put_spread_of(struct figure *figure, struct figure_panel *panel,
     known_values(table, joules, tokens, &values, &count);
     if (count) {
         select_quantiles(values, count, PS, 3, marks);
-        struct figure_series *series = figure_series(figure, panel, FIGURE_ERRORS_Y, color, "");
+        struct figure_series *series = figure_series(panel, FIGURE_ERRORS_Y, color, "");
         series_add4(series, at, marks[1], marks[0], marks[2]);
         figure_label(panel, at, marks[1], false, format_si(text, marks[1], "J"));
     }
@@ -102,8 +100,8 @@ static void put_tokens(struct figure *figure, const struct run_table *table)
     panel->y.from_zero = true;
     figure_name(&panel->x, "prompt");
     figure_name(&panel->x, "output");
-    put_spread_of(figure, panel, table, RUN_PREFILL_JOULES, RUN_INPUT_TOKENS, 0, FIGURE_ORANGE);
-    put_spread_of(figure, panel, table, RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS, 1, FIGURE_BLUE);
+    put_spread_of(panel, table, RUN_PREFILL_JOULES, RUN_INPUT_TOKENS, 0, FIGURE_ORANGE);
+    put_spread_of(panel, table, RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS, 1, FIGURE_BLUE);
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)

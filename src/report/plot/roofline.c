@@ -21,14 +21,14 @@ static struct figure_panel *begin(struct figure *figure)
 }
 
 /* The memory roof up to the ridge, then the compute roof, slightly beyond the data. */
-static void put_roof(struct figure *figure, struct figure_panel *panel,
-                     const struct device_peak *peak, double low, double high)
+static void put_roof(struct figure_panel *panel, const struct device_peak *peak, double low,
+                     double high)
 {
     char name[FIGURE_TEXT_MAX];
     double ridge = 1000 * peak->tflops / peak->gb_per_s;
     chars_format(name, "%s: %g GB/s, %g TFLOP/s %s", peak->name, peak->gb_per_s, peak->tflops,
                  peak->precision);
-    struct figure_series *roof = figure_series(figure, panel, FIGURE_LINE, FIGURE_INK, name);
+    struct figure_series *roof = figure_series(panel, FIGURE_LINE, FIGURE_INK, name);
     low = fmin(low, ridge) / 2;
     series_add2(roof, low, low * peak->gb_per_s);
     series_add2(roof, ridge, 1000 * peak->tflops);
@@ -61,8 +61,8 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     bool on_gpu = layers->gpu && is_known(layers->gpu_layers) && layers->gpu_layers != 0;
     struct figure_panel *panel = begin(figure);
     struct figure_series *series[2] = {
-        figure_series(figure, panel, FIGURE_POINTS, FIGURE_ORANGE, "prefill"),
-        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode")};
+        figure_series(panel, FIGURE_POINTS, FIGURE_ORANGE, "prefill"),
+        figure_series(panel, FIGURE_POINTS, FIGURE_BLUE, "decode")};
     for (size_t i = 0; i < layers->components.count; i++) {
         const struct result_component *component = &layers->components.items[i];
         bool decode = str_equal(text_or_empty(component->phase), "decode");
@@ -73,7 +73,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     layers_heading(figure, layers, "Roofline of the components");
     if (on_gpu && device_peak_find(layers->gpu, &peak) && is_known(peak.gb_per_s) &&
         is_known(peak.tflops))
-        put_roof(figure, panel, &peak, low, high);
+        put_roof(panel, &peak, low, high);
     else
         chars_copy(
             figure->note,
@@ -98,7 +98,7 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
         return no_data_error(table, "operations and bytes are", why);
     struct figure_panel *panel = begin(figure);
     struct figure_series *series =
-        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of one query");
+        figure_series(panel, FIGURE_POINTS, FIGURE_BLUE, "decode of one query");
     size_t step = table->rows / POINTS_MAX + 1;
     for (size_t i = 0; i < table->rows; i++) {
         double intensity = run_number(table, RUN_INTENSITY, i);
@@ -112,7 +112,7 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
     }
     if (!known)
         return no_data_error(table, "operations and bytes together are", why);
-    put_roof(figure, panel, &peak, low, high);
+    put_roof(panel, &peak, low, high);
     draw_heading(figure, table, "Roofline", known, "operations and bytes");
     if (step > 1)
         figure_note(figure, "one in %zu is drawn", step);

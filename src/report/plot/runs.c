@@ -155,9 +155,9 @@ static enum err draw_per_token(const struct plot_source *source, struct figure *
     lines_of(source, &lines);
     for (size_t i = 0; i < lines.count; i++) {
         enum figure_color color = (enum figure_color)(i % LINE_COLORS);
-        struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, color, "");
+        struct figure_series *line = figure_series(panel, FIGURE_LINE, color, "");
         struct figure_series *errors =
-            figure_series(figure, panel, FIGURE_ERRORS_Y, color, lines.names.names[i]);
+            figure_series(panel, FIGURE_ERRORS_Y, color, lines.names.names[i]);
         line->round = errors->round = (unsigned)(i / LINE_COLORS);
         put_token_line(source, lines.first[i], plot->of, line, errors);
     }
@@ -248,8 +248,8 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
     struct figure_panel *panel = figure_panel(figure, m.label.text, "");
     panel->x.from_zero = true;
     panel->y.down = true;
-    struct figure_series *bars = figure_series(figure, panel, FIGURE_BOXES, BARS[which], "");
-    struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
+    struct figure_series *bars = figure_series(panel, FIGURE_BOXES, BARS[which], "");
+    struct figure_series *errors = figure_series(panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < source->run_count; i++) {
         m = measure_of(&source->runs[i], which);
         figure_name(&panel->y, with_names ? source->names->names[i] : "");
@@ -320,11 +320,9 @@ static void put_run(struct figure_panel *panel, const struct plot_source *source
 }
 
 /* Step shape: between two points the best available is the cheaper one. */
-static void put_frontier(struct figure *figure, struct figure_panel *panel, struct choice *best,
-                         size_t count)
+static void put_frontier(struct figure_panel *panel, struct choice *best, size_t count)
 {
-    struct figure_series *line =
-        figure_series(figure, panel, FIGURE_LINE, FIGURE_GREEN, "Pareto frontier");
+    struct figure_series *line = figure_series(panel, FIGURE_LINE, FIGURE_GREEN, "Pareto frontier");
     qsort(best, count, sizeof *best, by_joules);
     for (size_t i = 0; i < count; i++) {
         if (i)
@@ -358,9 +356,9 @@ static void put_runs(const struct plot_source *source, const bool *on, struct ch
     struct figure_series *series[2][2];
     for (int i = 0; i < 2; i++) {
         enum figure_color color = i ? FIGURE_GREEN : FIGURE_BLUE;
-        series[i][0] = figure_series(figure, panel, FIGURE_ERRORS_Y, color,
-                                     i ? "Pareto-optimal" : "dominated");
-        series[i][1] = figure_series(figure, panel, FIGURE_ERRORS_X, color, "");
+        series[i][0] =
+            figure_series(panel, FIGURE_ERRORS_Y, color, i ? "Pareto-optimal" : "dominated");
+        series[i][1] = figure_series(panel, FIGURE_ERRORS_X, color, "");
     }
     for (size_t i = 0; i < source->run_count; i++) {
         const struct run_point *point = &source->runs[i].point;
@@ -370,7 +368,7 @@ static void put_runs(const struct plot_source *source, const bool *on, struct ch
         if (on[i])
             best[count++] = (struct choice){point->joules_per_query, 100 * point->accuracy};
     }
-    put_frontier(figure, panel, best, count);
+    put_frontier(panel, best, count);
 }
 
 static enum err draw_known(const struct plot_source *source, double *cost, double *benefit,

@@ -13,21 +13,21 @@ static void put_energy(const struct result *result, struct figure *figure)
     struct figure_panel *panel =
         figure_panel(figure, "load (requests/s)", "energy ({J} per output token, estimated)");
     struct figure_series *band =
-        figure_series(figure, panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
+        figure_series(panel, FIGURE_BAND, FIGURE_SKY_BLUE, "one standard deviation");
     struct figure_series *line =
-        figure_series(figure, panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
-    double relative = result_number_at(result, NULL, "step_times.energy_relative_plus_minus");
-    double largest = result_number_at(result, NULL, "slo.largest_load.request_rate");
+        figure_series(panel, FIGURE_MARKED, FIGURE_BLUE, "energy per token");
+    double relative = result_number_at(result->items, "step_times.energy_relative_plus_minus");
+    double largest = result_number_at(result->items, "slo.largest_load.request_rate");
     panel->y.from_zero = panel->x.from_zero = true;
-    RESULT_EACH (point, result, result_find(result, "points")) {
-        double rate = result_number_at(result, point, "request_rate");
-        double each = result_number_at(result, point, "energy_per_token_j");
+    RESULT_EACH (point, result_find(result, "points")) {
+        double rate = result_number_at(point, "request_rate");
+        double each = result_number_at(point, "energy_per_token_j");
         series_add3(band, rate, each * fmax(0, 1 - relative), each * (1 + relative));
         series_add2(line, rate, each);
     }
     if (largest > 0)
-        draw_vertical(figure, panel, FIGURE_GREEN, largest,
-                      result_number_at(result, NULL, "points.0.energy_per_token_j"),
+        draw_vertical(panel, FIGURE_GREEN, largest,
+                      result_number_at(result->items, "points.0.energy_per_token_j"),
                       "largest load that meets the SLO");
 }
 
@@ -38,33 +38,33 @@ static void put_latencies(const struct result *result, struct figure *figure)
         struct figure_series *line;
         const char *path;
     } lines[] = {
-        {figure_series(figure, panel, FIGURE_LINE, FIGURE_ORANGE, "TTFT p50"), "ttft_s.p50"},
-        {figure_series(figure, panel, FIGURE_DOTTED, FIGURE_ORANGE, "TTFT p95"), "ttft_s.p95"},
-        {figure_series(figure, panel, FIGURE_LINE, FIGURE_PURPLE, "ITL p50"), "itl_s.p50"},
-        {figure_series(figure, panel, FIGURE_DOTTED, FIGURE_PURPLE, "ITL p95"), "itl_s.p95"},
+        {figure_series(panel, FIGURE_LINE, FIGURE_ORANGE, "TTFT p50"), "ttft_s.p50"},
+        {figure_series(panel, FIGURE_DOTTED, FIGURE_ORANGE, "TTFT p95"), "ttft_s.p95"},
+        {figure_series(panel, FIGURE_LINE, FIGURE_PURPLE, "ITL p50"), "itl_s.p50"},
+        {figure_series(panel, FIGURE_DOTTED, FIGURE_PURPLE, "ITL p95"), "itl_s.p95"},
     };
     panel->y.log_base = 10;
     panel->x.from_zero = true;
-    RESULT_EACH (point, result, result_find(result, "points"))
+    RESULT_EACH (point, result_find(result, "points"))
         for (size_t i = 0; i < COUNT_OF(lines); i++)
-            series_add2(lines[i].line, result_number_at(result, point, "request_rate"),
-                        result_number_at(result, point, lines[i].path));
+            series_add2(lines[i].line, result_number_at(point, "request_rate"),
+                        result_number_at(point, lines[i].path));
 }
 
 enum err serving_figure(const struct result *result, struct figure *figure, struct error *why)
 {
-    if (!is_known(result_number_at(result, NULL, "points.0.energy_per_token_j")))
+    if (!is_known(result_number_at(result->items, "points.0.energy_per_token_j")))
         return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
-                       result_text_at(result, NULL, "hardware"));
+                       result_text_at(result->items, "hardware"));
     chars_format(figure->title, "%.100s on %.100s: energy per token by load",
-                 result_text_at(result, NULL, "model"),
-                 result_text_at(result, NULL, "view.device_name"));
+                 result_text_at(result->items, "model"),
+                 result_text_at(result->items, "view.device_name"));
     chars_format(figure->note,
                  "%.0f requests of %.0f prompt and %.0f output tokens on average; simulated, not "
                  "measured",
-                 result_number_at(result, NULL, "load.requests"),
-                 result_number_at(result, NULL, "load.mean_prompt_tokens"),
-                 result_number_at(result, NULL, "load.mean_output_tokens"));
+                 result_number_at(result->items, "load.requests"),
+                 result_number_at(result->items, "load.mean_prompt_tokens"),
+                 result_number_at(result->items, "load.mean_output_tokens"));
     put_energy(result, figure);
     put_latencies(result, figure);
     figure->height = 700;

@@ -62,8 +62,8 @@ static size_t line_of(struct lines *lines, const char *name, bool *is_new)
     return i;
 }
 
-static void put_range(struct figure *figure, struct figure_panel *panel,
-                      const struct start_range *range, struct lines *lines)
+static void put_range(struct figure_panel *panel, const struct start_range *range,
+                      struct lines *lines)
 {
     char name[FIGURE_TEXT_MAX];
     for (size_t i = 0; i < range->power.count; i++) {
@@ -73,8 +73,8 @@ static void put_range(struct figure *figure, struct figure_panel *panel,
             continue;
         chars_format(name, "%.100s %.60s", channel->device, channel->scope);
         size_t line = line_of(lines, name, &is_new);
-        put_channel(figure_series(figure, panel, FIGURE_LINE,
-                                  (enum figure_color)(line % FIGURE_INK), is_new ? name : ""),
+        put_channel(figure_series(panel, FIGURE_LINE, (enum figure_color)(line % FIGURE_INK),
+                                  is_new ? name : ""),
                     channel, range);
     }
 }
@@ -89,19 +89,18 @@ static void put_power(struct figure *figure, const struct start_ranges *ranges)
     panel->x.high = ranges->to;
     panel->y.from_zero = true;
     for (size_t i = 0; i < ranges->count; i++)
-        put_range(figure, panel, &ranges->items[i], &lines);
+        put_range(panel, &ranges->items[i], &lines);
 }
 
 /* ---- requests ---- */
 
 /* As many lanes as requests in flight. */
-static size_t put_requests(struct figure *figure, struct figure_panel *panel, struct spans *spans)
+static size_t put_requests(struct figure_panel *panel, struct spans *spans)
 {
     size_t lanes = spans_assign_lanes(spans, LANES_MAX);
     struct figure_series *prefill =
-        figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "to the first token");
-    struct figure_series *decode =
-        figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "answering");
+        figure_series(panel, FIGURE_BOXES, FIGURE_ORANGE, "to the first token");
+    struct figure_series *decode = figure_series(panel, FIGURE_BOXES, FIGURE_BLUE, "answering");
     for (size_t i = 0; i < spans->count; i++) {
         const struct span *span = &spans->items[i];
         double low = (double)span->lane + 0.62;
@@ -114,8 +113,8 @@ static size_t put_requests(struct figure *figure, struct figure_panel *panel, st
 }
 
 /* Requests in flight over time: the maximum in each column of the page. */
-static void put_in_flight(struct figure *figure, struct figure_panel *panel,
-                          const struct spans *spans, double from, double to)
+static void put_in_flight(struct figure_panel *panel, const struct spans *spans, double from,
+                          double to)
 {
     size_t count = spans->count;
     size_t sent = 0;
@@ -141,7 +140,7 @@ static void put_in_flight(struct figure *figure, struct figure_panel *panel,
             ended++;
     }
     struct figure_series *boxes =
-        figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "requests in flight");
+        figure_series(panel, FIGURE_BOXES, FIGURE_BLUE, "requests in flight");
     for (int c = 0; c < COLUMNS; c++)
         if (max[c] > 0)
             series_add4(boxes, from + (to - from) * c / COLUMNS,
@@ -159,10 +158,10 @@ static void put_spans(struct figure *figure, struct spans *spans, double from, d
     panel->x.high = to;
     if (!one_by_one) {
         panel->y.from_zero = true;
-        put_in_flight(figure, panel, spans, from, to);
+        put_in_flight(panel, spans, from, to);
         return;
     }
-    size_t lanes = put_requests(figure, panel, spans);
+    size_t lanes = put_requests(panel, spans);
     panel->y.low = 0.4;
     panel->y.high = (double)lanes + 0.6;
     panel->y.integer = true;
@@ -268,8 +267,7 @@ static void mark_starts(struct figure *figure, const struct start_ranges *ranges
                     panel->series[s]->rows[r][panel->series[s]->style == FIGURE_BOXES ? 3 : 1]);
         for (size_t i = 1; i < ranges->count; i++) {
             double x = ranges->items[i].from + ranges->items[i].shift;
-            draw_vertical(figure, panel, FIGURE_INK, x, top,
-                          p == 0 && i == 1 ? "another start" : "");
+            draw_vertical(panel, FIGURE_INK, x, top, p == 0 && i == 1 ? "another start" : "");
             chars_format(name, "start %u", ranges->items[i].start);
             if (p == 0 && ranges->count <= STARTS_NAMED)
                 figure_label(panel, x, top, false, name);

@@ -23,8 +23,7 @@ struct figures {
     const char *source, *name;
 };
 
-static void add_value(struct table *table, const struct result *result,
-                      const struct result_item *item, double scale)
+static void add_value(struct table *table, const struct result_item *item, double scale)
 {
     switch (item ? item->kind : RESULT_NULL) {
     case RESULT_NUMBER:
@@ -44,15 +43,14 @@ static void add_value(struct table *table, const struct result *result,
         break;
     case RESULT_TEXT:
     case RESULT_JSON:
-        table_add(table, item->text ? result_string(result, item) : "");
+        table_add(table, text_or_empty(item->text));
         break;
     default:
         table_add(table, "");
     }
 }
 
-static void add_figure(const struct figures *to, const struct result *result, const char *path,
-                       const struct result_item *item)
+static void add_figure(const struct figures *to, const char *path, const struct result_item *item)
 {
     struct table *table = to->table;
     if (to->source) {
@@ -60,7 +58,7 @@ static void add_figure(const struct figures *to, const struct result *result, co
         table_add(table, to->name);
     }
     table_add(table, path);
-    add_value(table, result, item, 0);
+    add_value(table, item, 0);
     table_add(table, item->unit);
     table_add_number(table, item->error);
     table_add_number(table, item->low);
@@ -68,13 +66,13 @@ static void add_figure(const struct figures *to, const struct result *result, co
 }
 
 /* Paths as result_find takes them. */
-static void add_figures(const struct figures *to, const struct result *result, const char *above,
+static void add_figures(const struct figures *to, const char *above,
                         const struct result_item *group)
 {
     size_t index = 0;
-    RESULT_EACH (item, result, group) {
+    RESULT_EACH (item, group) {
         char path[512];
-        const char *key = result_key(result, item);
+        const char *key = item->key;
         if (!result_is_figure(item) || item->kind == RESULT_ASIDE)
             continue;
         if (key)
@@ -83,9 +81,9 @@ static void add_figures(const struct figures *to, const struct result *result, c
             chars_format(path, "%s.%zu", above, index);
         index++;
         if (item->kind == RESULT_GROUP || item->kind == RESULT_LIST)
-            add_figures(to, result, path, item);
+            add_figures(to, path, item);
         else
-            add_figure(to, result, path, item);
+            add_figure(to, path, item);
     }
 }
 
@@ -97,14 +95,13 @@ void result_rows_init(struct table *rows)
 void result_rows_add(struct table *rows, const char *source, const char *name,
                      const struct result *result)
 {
-    add_figures(&(struct figures){rows, source, name}, result, "", result->items);
+    add_figures(&(struct figures){rows, source, name}, "", result->items);
 }
 
 /* ---- its table ---- */
 
 /* A row, and what the * in the path of the table stands for. */
 struct table_row {
-    const struct result *result;
     const struct result_item *outer, *row;
 };
 
@@ -121,8 +118,7 @@ static double property(const struct result_item *item, const char *name)
 static void add_cell(struct table *table, const struct table_row *row,
                      const struct result_column *column)
 {
-    const struct result *result = row->result;
-    const char *key = result_key(result, row->row);
+    const char *key = row->row->key;
     const char *of = strchr(column->path, ':');
     bool is_outer = column->path[0] == '^';
     char path[RESULT_KEY_MAX];
@@ -131,11 +127,11 @@ static void add_cell(struct table *table, const struct table_row *row,
         return;
     }
     chars_format(path, "%.*s", (int)strcspn(column->path + is_outer, ":"), column->path + is_outer);
-    const struct result_item *item = result_at(result, is_outer ? row->outer : row->row, path);
+    const struct result_item *item = result_at(is_outer ? row->outer : row->row, path);
     if (of)
         table_add_number(table, (column->scale != 0 ? column->scale : 1) * property(item, of + 1));
     else
-        add_value(table, result, item, column->scale);
+        add_value(table, item, column->scale);
 }
 
 static void add_row(struct table *table, const struct table_row *row,
@@ -145,12 +141,11 @@ static void add_row(struct table *table, const struct table_row *row,
         add_cell(table, row, column);
 }
 
-static void add_rows(struct table *table, const struct result *result,
-                     const struct result_item *outer, const struct result_item *rows,
-                     const struct result_column *columns)
+static void add_rows(struct table *table, const struct result_item *outer,
+                     const struct result_item *rows, const struct result_column *columns)
 {
-    RESULT_EACH (row, result, rows)
-        add_row(table, &(struct table_row){result, outer, row}, columns);
+    RESULT_EACH (row, rows)
+        add_row(table, &(struct table_row){outer, row}, columns);
 }
 
 /* Those at the path, and for "list.*.rows" those of every item of the list. */
@@ -160,16 +155,16 @@ static void add_all_rows(struct table *table, const struct result *result,
     const char *star = strstr(result->rows, ".*.");
     char list[RESULT_KEY_MAX];
     if (!result->rows[0] && result->items->kind != RESULT_LIST) {
-        add_row(table, &(struct table_row){result, NULL, result->items}, columns);
+        add_row(table, &(struct table_row){NULL, result->items}, columns);
         return;
     }
     if (!star) {
-        add_rows(table, result, NULL, result_find(result, result->rows), columns);
+        add_rows(table, NULL, result_find(result, result->rows), columns);
         return;
     }
     chars_format(list, "%.*s", (int)(star - result->rows), result->rows);
-    RESULT_EACH (outer, result, result_find(result, list))
-        add_rows(table, result, outer, result_at(result, outer, star + strlen(".*.")), columns);
+    RESULT_EACH (outer, result_find(result, list))
+        add_rows(table, outer, result_at(outer, star + strlen(".*.")), columns);
 }
 
 static void write_rows(const struct result *result, const struct result_column *columns,
@@ -211,17 +206,17 @@ static void add_column(struct csv_columns *columns, const char *path, const char
 }
 
 /* The figures that a row has a value for, with their errors and bounds; those of its groups by path. */
-static void find_columns(const struct result *result, const struct result_item *group,
-                         const char *above, struct csv_columns *columns)
+static void find_columns(const struct result_item *group, const char *above,
+                         struct csv_columns *columns)
 {
-    RESULT_EACH (cell, result, group) {
+    RESULT_EACH (cell, group) {
         char path[RESULT_KEY_MAX];
-        const char *key = result_key(result, cell);
+        const char *key = cell->key;
         if (!key)
             continue;
         chars_format(path, "%s%s%s", above, above[0] ? "." : "", key);
         if (cell->kind == RESULT_GROUP)
-            find_columns(result, cell, path, columns);
+            find_columns(cell, path, columns);
         if (!layout_is_shown(cell))
             continue;
         add_column(columns, path, "");
@@ -240,8 +235,8 @@ static void write_all_columns(const struct result *result, const struct result_i
     struct csv_columns columns = {.count = 0};
     if (rows->kind == RESULT_GROUP)
         columns.items[columns.count++] = (struct result_column){"key", "", 0};
-    RESULT_EACH (row, result, rows)
-        find_columns(result, row, "", &columns);
+    RESULT_EACH (row, rows)
+        find_columns(row, "", &columns);
     write_rows(result, columns.items, out);
 }
 
@@ -255,7 +250,7 @@ void result_to_csv(const struct result *result, struct text *out)
     } else {
         struct table table;
         table_init(&table, FIGURE_COLUMNS + BEFORE, ALL_COLUMNS - BEFORE);
-        add_figures(&(struct figures){&table, NULL, NULL}, result, "", result->items);
+        add_figures(&(struct figures){&table, NULL, NULL}, "", result->items);
         table_write_csv(&table, out);
         table_release(&table);
     }

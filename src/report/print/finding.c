@@ -53,7 +53,7 @@ static void add_phrase(const struct result *result, const struct result_phrase *
     if (!result_is_known(item) || (item->kind == RESULT_COUNT && item->number == 0))
         return;
     if (item->kind == RESULT_TEXT)
-        chars_copy(figure, plain_text(result_string(result, item)).text);
+        chars_copy(figure, plain_text(result_string(item)).text);
     else if (item->kind == RESULT_NUMBER && !item->unit[0] && !is_known(item->error))
         chars_format(figure, "%.*f", fabs(item->number) < 10 ? 2 : 0, item->number);
     else
@@ -67,14 +67,20 @@ static void add_phrase(const struct result *result, const struct result_phrase *
     }
 }
 
-static size_t put_finding(const struct result *result, struct text *out)
+static struct text words_of(const struct result *result)
 {
     struct text words = {0};
-    char label[32];
     if (result->err == ERR_NO_DATA)
         text_addf(&words, "not enough data: %s", result->why.text);
     for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
         add_phrase(result, phrase, &words);
+    return words;
+}
+
+static size_t put_finding(const struct result *result, struct text *out)
+{
+    struct text words = words_of(result);
+    char label[32];
     chars_format(label, "   %s", result->name);
     size_t lines = wrap_words(out, label, LABEL_INDENT, FINDING_LINES,
                               words.length ? text_get(&words) : "none");
@@ -82,32 +88,30 @@ static size_t put_finding(const struct result *result, struct text *out)
     return lines;
 }
 
-void finding_words(const struct result *result, const struct result_item *finding, bool has_action,
-                   bool color, struct text *out)
+void finding_words(const struct result_item *finding, bool has_action, bool color, struct text *out)
 {
-    const char *severity = result_text_at(result, finding, "severity");
-    const char *gpu = result_text_at(result, finding, "gpu");
-    const char *application = result_text_at(result, finding, "application");
+    const char *severity = result_text_at(finding, "severity");
+    const char *gpu = result_text_at(finding, "gpu");
+    const char *application = result_text_at(finding, "application");
     bool is_red = color && str_equal(severity, finding_severity_name(FINDING_INVALID));
     text_addf(out, "%s%s:%s ", is_red ? "\033[31m" : "", severity, is_red ? "\033[0m" : "");
     if (gpu[0] || application[0])
         text_addf(out, "%s%s%s: ", plain_text(gpu).text, gpu[0] && application[0] ? " " : "",
                   plain_text(application).text);
-    text_add(out, plain_text(result_text_at(result, finding, "text")).text);
+    text_add(out, plain_text(result_text_at(finding, "text")).text);
     if (has_action)
-        text_addf(out, ": %s", result_text_at(result, finding, "action"));
-    text_addf(out, " [%s]", plain_text(result_text_at(result, finding, "code")).text);
+        text_addf(out, ": %s", result_text_at(finding, "action"));
+    text_addf(out, " [%s]", plain_text(result_text_at(finding, "code")).text);
 }
 
-void findings_text(const struct result *result, const struct result_item *findings, bool color,
-                   struct text *out)
+void findings_text(const struct result_item *findings, bool color, struct text *out)
 {
-    RESULT_EACH (finding, result, findings) {
+    RESULT_EACH (finding, findings) {
         text_add(out, "   ");
-        finding_words(result, finding, false, color, out);
+        finding_words(finding, false, color, out);
         text_add(out, "\n");
     }
-    if (result_first(result, findings))
+    if (result_first(findings))
         text_add(out, "\n");
 }
 
@@ -164,11 +168,7 @@ void result_findings(const struct result *results, size_t count, size_t lines, s
 
 void result_brief(const struct result *result, size_t rows, bool color, struct text *out)
 {
-    struct text words = {0};
-    if (result->err == ERR_NO_DATA)
-        text_addf(&words, "not enough data: %s", result->why.text);
-    for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
-        add_phrase(result, phrase, &words);
+    struct text words = words_of(result);
     wrap_words(out, "", 1, 4, text_get(&words));
     if (!result->err)
         result_tables(result, rows, color, out);

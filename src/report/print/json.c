@@ -18,39 +18,38 @@ static void put_interval(struct json *json, const char *key, const struct result
 }
 
 /* A property of the figure, beside it in its group. */
-static void put_property(const struct result *result, const struct result_item *group,
-                         const struct result_item *item, struct json *json)
+static void put_property(const struct result_item *group, const struct result_item *item,
+                         struct json *json)
 {
     static const char *const SUFFIXES[] = {
         [RESULT_ERROR] = "_error",
         [RESULT_INTERVAL] = "_interval_95",
         [RESULT_QUERIES] = "_queries",
     };
-    const char *of = result_key(result, item);
+    const char *of = item->key;
     char key[RESULT_KEY_MAX];
     chars_format(key, "%s%s", of, SUFFIXES[item->kind]);
     if (item->kind == RESULT_INTERVAL)
-        put_interval(json, key, result_get(result, group, of));
+        put_interval(json, key, result_get(group, of));
     else if (item->kind == RESULT_QUERIES)
         json_integer(json, key, (int64_t)item->number);
     else
         json_number(json, key, item->number);
 }
 
-static void put_items(const struct result *result, const struct result_item *group,
-                      struct json *json)
+static void put_items(const struct result_item *group, struct json *json)
 {
-    RESULT_EACH (item, result, group) {
-        const char *key = result_key(result, item);
+    RESULT_EACH (item, group) {
+        const char *key = item->key;
         switch (item->kind) {
         case RESULT_GROUP:
             json_object(json, key);
-            put_items(result, item, json);
+            put_items(item, json);
             json_object_end(json);
             break;
         case RESULT_LIST:
             json_array(json, key);
-            put_items(result, item, json);
+            put_items(item, json);
             json_array_end(json);
             break;
         case RESULT_NUMBER:
@@ -60,7 +59,7 @@ static void put_items(const struct result *result, const struct result_item *gro
             json_integer(json, key, item->integer);
             break;
         case RESULT_TEXT:
-            json_string(json, key, result_string(result, item));
+            json_string(json, key, result_string(item));
             break;
         case RESULT_FLAG:
             json_bool(json, key, item->number != 0);
@@ -71,12 +70,12 @@ static void put_items(const struct result *result, const struct result_item *gro
         case RESULT_ASIDE:
             break;
         case RESULT_JSON:
-            json_raw_indented(json, key, result_string(result, item));
+            json_raw_indented(json, key, result_string(item));
             break;
         case RESULT_ERROR:
         case RESULT_INTERVAL:
         case RESULT_QUERIES:
-            put_property(result, group, item, json);
+            put_property(group, item, json);
             break;
         }
     }
@@ -89,7 +88,7 @@ void result_to_json(const struct result *result, const char *key, struct json *j
         json_array(json, key);
     else
         json_object(json, key);
-    put_items(result, result->items, json);
+    put_items(result->items, json);
     if (is_list)
         json_array_end(json);
     else
@@ -98,5 +97,5 @@ void result_to_json(const struct result *result, const char *key, struct json *j
 
 void result_members_to_json(const struct result *result, struct json *json)
 {
-    put_items(result, result->items, json);
+    put_items(result->items, json);
 }

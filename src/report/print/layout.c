@@ -43,12 +43,12 @@ static void add_interval(char *to, const struct result_item *item, bool in_list)
                    count);
 }
 
-void layout_value(char *to, const struct result *result, const struct result_item *group,
-                  const struct result_item *item, bool in_list)
+void layout_value(char *to, const struct result_item *group, const struct result_item *item,
+                  bool in_list)
 {
-    double all = result_value(result_get(result, group, "queries"));
+    double all = result_value(result_get(group, "queries"));
     if (item->kind == RESULT_TEXT)
-        str_copy(to, LAYOUT_CELL_MAX, plain_text(result_string(result, item)).text);
+        str_copy(to, LAYOUT_CELL_MAX, plain_text(result_string(item)).text);
     else if (item->kind == RESULT_FLAG)
         str_copy(to, LAYOUT_CELL_MAX, item->number != 0 ? "yes" : "no");
     else
@@ -88,11 +88,11 @@ bool layout_is_shown(const struct result_item *item)
 
 /* ---- tables ---- */
 
-bool layout_is_table(const struct result *result, const struct result_item *rows)
+bool layout_is_table(const struct result_item *rows)
 {
-    const struct result_item *first = result_first(result, rows);
-    for (const struct result_item *row = first; row; row = result_next(result, rows, row)) {
-        const struct result_item *cell = result_first(result, row);
+    const struct result_item *first = result_first(rows);
+    for (const struct result_item *row = first; row; row = result_next(rows, row)) {
+        const struct result_item *cell = result_first(row);
         if (row->kind != RESULT_GROUP || (cell && cell->kind == RESULT_GROUP))
             return false;
     }
@@ -113,40 +113,39 @@ static void add_column(struct layout *columns, const char *key, bool right)
 }
 
 /* Every key for which some row has a value; rows may lack some. */
-void layout_columns(const struct result *result, const struct result_item *rows, struct layout *out)
+void layout_columns(const struct result_item *rows, struct layout *out)
 {
     out->count = 0;
     if (rows->kind == RESULT_GROUP)
         add_column(out, "", false);
-    RESULT_EACH (row, result, rows)
-        RESULT_EACH (cell, result, row)
-            if (layout_is_shown(cell) &&
-                !str_is_listed(result_key(result, cell), out->keys, out->count))
-                add_column(out, result_key(result, cell), cell->kind != RESULT_TEXT);
+    RESULT_EACH (row, rows)
+        RESULT_EACH (cell, row)
+            if (layout_is_shown(cell) && !str_is_listed(cell->key, out->keys, out->count))
+                add_column(out, cell->key, cell->kind != RESULT_TEXT);
 }
 
-static void add_row(struct table *table, const struct result *result, const struct result_item *row,
+static void add_row(struct table *table, const struct result_item *row,
                     const struct layout *columns)
 {
     char cell[LAYOUT_CELL_MAX];
     for (size_t i = 0; i < columns->count; i++) {
-        const struct result_item *item = result_get(result, row, columns->keys[i]);
+        const struct result_item *item = result_get(row, columns->keys[i]);
         chars_copy(cell, "-");
         if (columns->keys[i][0] == '\0')
-            layout_label(cell, result_key(result, row));
+            layout_label(cell, row->key);
         else if (result_is_known(item))
-            layout_value(cell, result, row, item, false);
+            layout_value(cell, row, item, false);
         table_add(table, cell);
     }
 }
 
-size_t layout_rows(const struct result *result, const struct result_item *rows, size_t max,
-                   const struct layout *layout, struct table *table)
+size_t layout_rows(const struct result_item *rows, size_t max, const struct layout *layout,
+                   struct table *table)
 {
     size_t count = 0;
     table_init(table, layout->items, layout->count);
-    RESULT_EACH (row, result, rows)
+    RESULT_EACH (row, rows)
         if (count++ < max)
-            add_row(table, result, row, layout);
+            add_row(table, row, layout);
     return count;
 }

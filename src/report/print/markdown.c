@@ -8,16 +8,15 @@
 
 enum { HEADING_MAX = 6 };
 
-static void write_figures(const struct result *result, const struct result_item *group,
-                          struct text *out)
+static void write_figures(const struct result_item *group, struct text *out)
 {
     char label[LAYOUT_CELL_MAX], value[LAYOUT_CELL_MAX];
     const char *before = "\n";
-    RESULT_EACH (item, result, group) {
-        if (!layout_is_shown(item) || !result_key(result, item))
+    RESULT_EACH (item, group) {
+        if (!layout_is_shown(item) || !item->key)
             continue;
-        layout_label(label, result_key(result, item));
-        layout_value(value, result, group, item, true);
+        layout_label(label, item->key);
+        layout_value(value, group, item, true);
         text_addf(out, "%s- ", before);
         before = "";
         markdown_add(out, label);
@@ -27,13 +26,12 @@ static void write_figures(const struct result *result, const struct result_item 
     }
 }
 
-static void write_table(const struct result *result, const struct result_item *rows,
-                        struct text *out)
+static void write_table(const struct result_item *rows, struct text *out)
 {
     struct layout layout;
     struct table table;
-    layout_columns(result, rows, &layout);
-    layout_rows(result, rows, SIZE_MAX, &layout, &table);
+    layout_columns(rows, &layout);
+    layout_rows(rows, SIZE_MAX, &layout, &table);
     text_add(out, "\n");
     table_write_markdown(&table, out);
     table_release(&table);
@@ -48,28 +46,26 @@ static void write_heading(const char *title, int level, struct text *out)
     text_add(out, "\n");
 }
 
-static void write_label(const struct result *result, const struct result_item *item, int level,
-                        struct text *out)
+static void write_label(const struct result_item *item, int level, struct text *out)
 {
     char label[LAYOUT_CELL_MAX];
-    layout_label(label, result_key(result, item));
+    layout_label(label, item->key);
     text_add(out, "\n");
     write_heading(label, level, out);
 }
 
-static void write_groups(const struct result *result, const struct result_item *group, int level,
-                         struct text *out)
+static void write_groups(const struct result_item *group, int level, struct text *out)
 {
-    RESULT_EACH (item, result, group) {
-        if (!result_key(result, item) || !result_first(result, item) || item->kind == RESULT_ASIDE)
+    RESULT_EACH (item, group) {
+        if (!item->key || !result_first(item) || item->kind == RESULT_ASIDE)
             continue;
-        if (layout_is_table(result, item)) {
-            write_label(result, item, level, out);
-            write_table(result, item, out);
+        if (layout_is_table(item)) {
+            write_label(item, level, out);
+            write_table(item, out);
         } else if (item->kind == RESULT_GROUP) {
-            write_label(result, item, level, out);
-            write_figures(result, item, out);
-            write_groups(result, item, level + 1, out);
+            write_label(item, level, out);
+            write_figures(item, out);
+            write_groups(item, level + 1, out);
         }
     }
 }
@@ -77,8 +73,8 @@ static void write_groups(const struct result *result, const struct result_item *
 void result_to_section(const struct result *result, const char *title, int level, struct text *out)
 {
     write_heading(title, level, out);
-    write_figures(result, result->items, out);
-    write_groups(result, result->items, level + 1, out);
+    write_figures(result->items, out);
+    write_groups(result->items, level + 1, out);
     for (const char *line = NULL; (line = result_line(&result->warnings, line));) {
         text_add(out, "\n**warning**: ");
         markdown_add(out, line);

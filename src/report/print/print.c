@@ -14,10 +14,8 @@ const char *const PRINT_FORMATS[] = {
 
 enum print_format print_format_named(const char *name)
 {
-    int format = PRINT_TABLE;
-    while (PRINT_FORMATS[format] && !str_equal(PRINT_FORMATS[format], name))
-        format++;
-    return PRINT_FORMATS[format] ? (enum print_format)format : PRINT_TABLE;
+    const char *const *found = STR_FIND(name, PRINT_FORMATS);
+    return found ? (enum print_format)(found - PRINT_FORMATS) : PRINT_TABLE;
 }
 
 static void print_json(const struct result *result, struct text *out)

@@ -82,12 +82,11 @@ void result_tables(const struct result *result, size_t rows, bool color, struct 
 /* ---- finding.c ---- */
 
 /* A finding (core/finding.h) of a result: "warning: SUBJECT: TEXT: ACTION [code]". */
-void finding_words(const struct result *result, const struct result_item *finding, bool has_action,
-                   bool color, struct text *out);
+void finding_words(const struct result_item *finding, bool has_action, bool color,
+                   struct text *out);
 
 /* Those of a list, one per line, and an empty line. */
-void findings_text(const struct result *result, const struct result_item *findings, bool color,
-                   struct text *out);
+void findings_text(const struct result_item *findings, bool color, struct text *out);
 
 /* The finding of each of several results, and the warnings of all, within about this many lines. */
 void result_findings(const struct result *results, size_t count, size_t lines, struct text *out);

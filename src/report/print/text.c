@@ -8,15 +8,14 @@
 
 enum { LABEL_WIDTH = 30 };
 
-static void write_list(const struct result *result, const struct result_item *group,
-                       const char *indent, struct text *out)
+static void write_list(const struct result_item *group, const char *indent, struct text *out)
 {
     char label[LAYOUT_CELL_MAX], value[LAYOUT_CELL_MAX];
-    RESULT_EACH (item, result, group) {
-        if (!layout_is_shown(item) || !result_key(result, item))
+    RESULT_EACH (item, group) {
+        if (!layout_is_shown(item) || !item->key)
             continue;
-        layout_label(label, result_key(result, item));
-        layout_value(value, result, group, item, true);
+        layout_label(label, item->key);
+        layout_value(value, group, item, true);
         text_addf(out, "%s%-*s %s\n", indent, LABEL_WIDTH, label, value);
     }
 }
@@ -24,55 +23,51 @@ static void write_list(const struct result *result, const struct result_item *gr
 /* ---- tables ---- */
 
 /* Queries named in a row: "joules: q000012 (z = 8.1), ..." */
-static void write_named(const struct result *result, const struct result_item *rows,
-                        const char *indent, struct text *out)
+static void write_named(const struct result_item *rows, const char *indent, struct text *out)
 {
     char label[LAYOUT_CELL_MAX];
-    RESULT_EACH (row, result, rows) {
-        const struct result_item *named = result_get(result, row, "queries");
-        const struct result_item *one = result_first(result, named);
-        if (!one || !result_key(result, row))
+    RESULT_EACH (row, rows) {
+        const struct result_item *named = result_get(row, "queries");
+        const struct result_item *one = result_first(named);
+        if (!one || !row->key)
             continue;
-        layout_label(label, result_key(result, row));
+        layout_label(label, row->key);
         text_addf(out, "%s%s:", indent, label);
-        for (const char *comma = ""; one; one = result_next(result, named, one), comma = ",")
+        for (const char *comma = ""; one; one = result_next(named, one), comma = ",")
             text_addf(out, "%s %s (z = %.1f)", comma,
-                      plain_text(result_string(result, result_get(result, one, "key"))).text,
-                      result_value(result_get(result, one, "z")));
+                      plain_text(result_string(result_get(one, "key"))).text,
+                      result_value(result_get(one, "z")));
         text_add(out, "\n");
     }
 }
 
 /* Only the first rows if there are more than `max`. */
-static void write_table(const struct result *result, const struct result_item *rows, size_t max,
-                        bool color, struct text *out)
+static void write_table(const struct result_item *rows, size_t max, bool color, struct text *out)
 {
     struct layout layout;
     struct table table;
-    layout_columns(result, rows, &layout);
-    size_t count = layout_rows(result, rows, max, &layout, &table);
+    layout_columns(rows, &layout);
+    size_t count = layout_rows(rows, max, &layout, &table);
     table_print(&table, "     ", color, out);
     if (count > max)
         text_addf(out, "     ... %zu more: --json has all\n", count - max);
-    write_named(result, rows, "     ", out);
+    write_named(rows, "     ", out);
 }
 
-static void write_data(const struct result *result, const struct result_item *data, size_t max,
-                       bool color, struct text *out)
+static void write_data(const struct result_item *data, size_t max, bool color, struct text *out)
 {
     char label[LAYOUT_CELL_MAX];
-    RESULT_EACH (child, result, data) {
-        if (!result_key(result, child) || !result_first(result, child) ||
-            child->kind == RESULT_ASIDE)
+    RESULT_EACH (child, data) {
+        if (!child->key || !result_first(child) || child->kind == RESULT_ASIDE)
             continue;
-        layout_label(label, result_key(result, child));
-        if (layout_is_table(result, child)) {
+        layout_label(label, child->key);
+        if (layout_is_table(child)) {
             text_addf(out, "\n   %s\n", label);
-            write_table(result, child, max, color, out);
+            write_table(child, max, color, out);
         } else if (child->kind == RESULT_GROUP) {
             text_addf(out, "\n   %s\n", label);
-            write_list(result, child, "     ", out);
-            write_data(result, child, max, color, out);
+            write_list(child, "     ", out);
+            write_data(child, max, color, out);
         }
     }
 }
@@ -81,11 +76,11 @@ static void write_data(const struct result *result, const struct result_item *da
 void result_tables(const struct result *result, size_t max, bool color, struct text *out)
 {
     const struct result_item *data = result_find(result, "data");
-    if (layout_is_table(result, data)) {
+    if (layout_is_table(data)) {
         text_add(out, "\n");
-        write_table(result, data, max, color, out);
+        write_table(data, max, color, out);
     } else {
-        write_data(result, data, max, color, out);
+        write_data(data, max, color, out);
     }
 }
 
@@ -95,7 +90,7 @@ void result_in_full(const struct result *result, bool color, struct text *out)
     if (result->err == ERR_NO_DATA) {
         text_addf(out, "   not enough data: %s\n", result->why.text);
     } else {
-        write_list(result, result_find(result, "summary"), "   ", out);
+        write_list(result_find(result, "summary"), "   ", out);
         result_tables(result, SIZE_MAX, color, out);
     }
     for (const char *line = NULL; (line = result_line(&result->warnings, line));)
@@ -105,8 +100,8 @@ void result_in_full(const struct result *result, bool color, struct text *out)
 
 void result_to_text(const struct result *result, bool color, struct text *out)
 {
-    write_list(result, result->items, "", out);
-    write_data(result, result->items, SIZE_MAX, color, out);
+    write_list(result->items, "", out);
+    write_data(result->items, SIZE_MAX, color, out);
     for (const char *line = NULL; (line = result_line(&result->warnings, line));)
         text_addf(out, "warning: %s\n", plain_text(line).text);
 }

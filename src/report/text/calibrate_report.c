@@ -42,11 +42,10 @@ static char *rate_text(char *to, double rate, const char *unit)
     return to;
 }
 
-static void coefficient_name(const struct print_page *page, const struct result_item *row,
-                             char to[CELL_MAX])
+static void coefficient_name(const struct result_item *row, char to[CELL_MAX])
 {
-    const char *unit = result_text_at(page->result, row, "unit");
-    const char *name = result_text_at(page->result, row, "name");
+    const char *unit = result_text_at(row, "unit");
+    const char *name = result_text_at(row, "name");
     if (str_equal(unit, "J/FLOP"))
         str_format(to, CELL_MAX, "per FLOP, %s", name);
     else if (str_equal(unit, "J/B"))
@@ -55,18 +54,16 @@ static void coefficient_name(const struct print_page *page, const struct result_
         str_copy(to, CELL_MAX, name);
 }
 
-static void add_coefficient(struct print_page *page, const struct result_item *row,
-                            struct table *table)
+static void add_coefficient(const struct result_item *row, struct table *table)
 {
-    const struct result *result = page->result;
-    const struct result_item *figure = result_get(result, row, "value");
-    const struct result_item *attained = result_get(result, row, "attained");
+    const struct result_item *figure = result_get(row, "value");
+    const struct result_item *attained = result_get(row, "attained");
     bool is_power = str_equal(figure->unit, "W");
-    bool is_given = result_flag_at(result, row, "given");
+    bool is_given = result_flag_at(row, "given");
     double times = is_power ? 1 : 1e12;
     const char *unit = is_power ? "W" : "pJ"; /* no prefix in format_si */
     char cell[CELL_MAX];
-    coefficient_name(page, row, cell);
+    coefficient_name(row, cell);
     table_add(table, cell);
     table_add(table, format_in(cell, times * figure->number,
                                is_given ? UNKNOWN : times * figure->error, unit));
@@ -74,7 +71,7 @@ static void add_coefficient(struct print_page *page, const struct result_item *r
         table_add(table, "");
     else
         table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
-    double rows = result_number_at(result, row, "rows");
+    double rows = result_number_at(row, "rows");
     if (rows > 0)
         table_addf(table, "%.0f", rows);
     else
@@ -91,8 +88,8 @@ static void put_coefficients(struct print_page *page)
         {"rows", true}, {"attained", true}, {"", false},
     };
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (row, page->result, result_find(page->result, "coefficients"))
-        add_coefficient(page, row, &table);
+    RESULT_EACH (row, result_find(page->result, "coefficients"))
+        add_coefficient(row, &table);
     page_table(page, &table, "   ");
     text_add(page->out, "\n");
 }
@@ -116,15 +113,15 @@ static void put_times(struct print_page *page)
 {
     const struct result *result = page->result;
     char rate[FORMAT_MAX];
-    RESULT_EACH (cache, result, result_find(result, "caches"))
+    RESULT_EACH (cache, result_find(result, "caches"))
         line(page, "%s from %.3g MiB in cache",
-             rate_text(rate, result_number_at(result, cache, "bytes_per_s"), "B/s"),
-             result_number_at(result, cache, "bytes") / (1024.0 * 1024.0));
-    RESULT_EACH (timings, result, result_find(result, "view.timings")) {
-        const char *runtime = result_text_at(result, timings, "runtime");
+             rate_text(rate, result_number_at(cache, "bytes_per_s"), "B/s"),
+             result_number_at(cache, "bytes") / (1024.0 * 1024.0));
+    RESULT_EACH (timings, result_find(result, "view.timings")) {
+        const char *runtime = result_text_at(timings, "runtime");
         line(page, "%.0f operations of %s timed on %.0f threads: estimate with --runtime %s",
-             result_number_at(result, timings, "operations"), runtime,
-             result_number_at(result, timings, "threads"), runtime);
+             result_number_at(timings, "operations"), runtime, result_number_at(timings, "threads"),
+             runtime);
     }
 }
 
@@ -186,12 +183,12 @@ const struct print_views CALIBRATE_VIEWS = {.page = put_calibration, .has_blank_
 enum { ROWS_SHOWN = 60 };
 
 /* Measured, predicted, and their difference: "+12 %". */
-static void add_pair(struct print_page *page, const struct result_item *pair, struct table *table)
+static void add_pair(const struct result_item *pair, struct table *table)
 {
     static const char *const PATHS[] = {"measured", "predicted"};
-    double error = result_number_at(page->result, pair, "error");
+    double error = result_number_at(pair, "error");
     for (size_t i = 0; i < 2; i++) {
-        const struct result_item *figure = result_get(page->result, pair, PATHS[i]);
+        const struct result_item *figure = result_get(pair, PATHS[i]);
         char number[FORMAT_MAX];
         table_add(table, format_si(number, figure->number, figure->unit));
     }
@@ -208,13 +205,13 @@ static void put_measured(struct print_page *page)
     const struct result_item *rows = result_find(result, "rows");
     struct table table = TABLE(COLUMNS);
     size_t count = 0;
-    RESULT_EACH (row, result, rows) {
+    RESULT_EACH (row, rows) {
         if (count++ >= ROWS_SHOWN)
             continue;
-        table_add(&table, result_text_at(result, row, "name"));
-        table_add(&table, result_text_at(result, row, "bound"));
-        add_pair(page, result_get(result, row, "latency_s"), &table);
-        add_pair(page, result_get(result, row, "energy_j"), &table);
+        table_add(&table, result_text_at(row, "name"));
+        table_add(&table, result_text_at(row, "bound"));
+        add_pair(result_get(row, "latency_s"), &table);
+        add_pair(result_get(row, "energy_j"), &table);
     }
     page_table(page, &table, "   ");
     if (count > ROWS_SHOWN)
@@ -222,17 +219,17 @@ static void put_measured(struct print_page *page)
     text_add(page->out, "\n");
 }
 
-static void add_error(struct print_page *page, const struct result_item *error, struct table *table)
+static void add_error(const struct result_item *error, struct table *table)
 {
-    double rows = result_number_at(page->result, error, "rows");
+    double rows = result_number_at(error, "rows");
     if (rows == 0) {
         table_add(table, "-");
         table_add(table, "-");
         table_add(table, "");
         return;
     }
-    table_addf(table, "%.1f %%", 100 * result_number_at(page->result, error, "mape"));
-    table_addf(table, "%+.1f %%", 100 * result_number_at(page->result, error, "bias"));
+    table_addf(table, "%.1f %%", 100 * result_number_at(error, "mape"));
+    table_addf(table, "%+.1f %%", 100 * result_number_at(error, "bias"));
     table_addf(table, "%.0f", rows);
 }
 
@@ -246,15 +243,15 @@ static void put_errors(struct print_page *page, const char *name, const char *gr
     };
     const struct result *result = page->result;
     struct table table = TABLE(columns);
-    RESULT_EACH (sums, result, result_find(result, groups)) {
-        table_add(&table, result_key(result, sums));
-        add_error(page, result_get(result, sums, "latency"), &table);
-        add_error(page, result_get(result, sums, "energy"), &table);
+    RESULT_EACH (sums, result_find(result, groups)) {
+        table_add(&table, sums->key);
+        add_error(result_get(sums, "latency"), &table);
+        add_error(result_get(sums, "energy"), &table);
     }
     const struct result_item *sums = result_find(result, all);
     table_add(&table, "all");
-    add_error(page, result_get(result, sums, "latency"), &table);
-    add_error(page, result_get(result, sums, "energy"), &table);
+    add_error(result_get(sums, "latency"), &table);
+    add_error(result_get(sums, "energy"), &table);
     page_table(page, &table, "   ");
 }
 
@@ -273,15 +270,14 @@ static void put_held_out(struct print_page *page)
 /* Coverage of the intervals. */
 static void put_inside(struct print_page *page, const char *name)
 {
-    const struct result_item *error =
-        result_at(page->result, result_find(page->result, "all"), name);
-    double rows = result_number_at(page->result, error, "view.ranged");
+    const struct result_item *error = result_at(result_find(page->result, "all"), name);
+    double rows = result_number_at(error, "view.ranged");
     if (rows > 0)
         line(page,
              "%s: %.0f %% of %.0f rows within the ± of the estimate, %.0f %% within its 95 %% "
              "interval (twice that)",
-             name, 100 * result_number_at(page->result, error, "inside_1_sigma"), rows,
-             100 * result_number_at(page->result, error, "inside_2_sigma"));
+             name, 100 * result_number_at(error, "inside_1_sigma"), rows,
+             100 * result_number_at(error, "inside_2_sigma"));
 }
 
 static void put_host(struct print_page *page)

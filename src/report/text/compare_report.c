@@ -66,51 +66,49 @@ static void interval_text(char *to, const struct result_item *figure)
 }
 
 /* With the number of queries that have the metric, if not all of them do. */
-static void metric_text(char *to, const struct result *result, const struct result_item *comparison,
+static void metric_text(char *to, const struct result_item *comparison,
                         const struct result_item *metric)
 {
-    const char *name = result_key(result, metric);
-    size_t queries = (size_t)result_number_at(result, metric, "baseline.queries") /
-                     (size_t)result_number_at(result, comparison, "runs.baseline");
-    size_t pairs = (size_t)result_number_at(result, comparison, "pairs");
+    const char *name = metric->key;
+    size_t queries = (size_t)result_number_at(metric, "baseline.queries") /
+                     (size_t)result_number_at(comparison, "runs.baseline");
+    size_t pairs = (size_t)result_number_at(comparison, "pairs");
     if (queries && queries < pairs)
         str_format(to, CELL_MAX, "%s (%zu of %zu)", name, queries, pairs);
     else
         str_copy(to, CELL_MAX, name);
 }
 
-static void fill_cells(const struct result *result, const struct result_item *comparison,
-                       const struct result_item *metric, char cells[CELLS][CELL_MAX])
+static void fill_cells(const struct result_item *comparison, const struct result_item *metric,
+                       char cells[CELLS][CELL_MAX])
 {
-    const struct result_item *relative = result_get(result, metric, "relative");
-    metric_text(cells[0], result, comparison, metric);
-    figure_text(cells[1], result_at(result, metric, "baseline.value"));
-    figure_text(cells[2], result_at(result, metric, "run.value"));
-    difference_text(cells[3], result_get(result, metric, "difference"));
+    const struct result_item *relative = result_get(metric, "relative");
+    metric_text(cells[0], comparison, metric);
+    figure_text(cells[1], result_at(metric, "baseline.value"));
+    figure_text(cells[2], result_at(metric, "run.value"));
+    difference_text(cells[3], result_get(metric, "difference"));
     percent_text(cells[4], relative->number);
     interval_text(cells[5], relative);
-    format_p(cells[6], result_number_at(result, metric, "p_holm"),
-             result_flag_at(result, metric, "p_is_bound"));
-    str_copy(cells[7], CELL_MAX, result_text_at(result, metric, "verdict"));
+    format_p(cells[6], result_number_at(metric, "p_holm"), result_flag_at(metric, "p_is_bound"));
+    str_copy(cells[7], CELL_MAX, result_text_at(metric, "verdict"));
 }
 
 /* Metrics that neither run has are omitted. */
-static bool is_shown(const struct result *result, const struct result_item *metric)
+static bool is_shown(const struct result_item *metric)
 {
-    return is_known(result_number_at(result, metric, "baseline.value")) ||
-           is_known(result_number_at(result, metric, "run.value"));
+    return is_known(result_number_at(metric, "baseline.value")) ||
+           is_known(result_number_at(metric, "run.value"));
 }
 
-static void fill_table(const struct result *result, const struct result_item *comparison,
-                       struct table *table)
+static void fill_table(const struct result_item *comparison, struct table *table)
 {
     char cells[CELLS][CELL_MAX];
-    const struct result_item *metrics = result_get(result, comparison, "metrics");
+    const struct result_item *metrics = result_get(comparison, "metrics");
     table_init(table, COLUMNS, CELLS);
-    RESULT_EACH (metric, result, metrics) {
-        if (!is_shown(result, metric))
+    RESULT_EACH (metric, metrics) {
+        if (!is_shown(metric))
             continue;
-        fill_cells(result, comparison, metric, cells);
+        fill_cells(comparison, metric, cells);
         for (size_t c = 0; c < CELLS; c++)
             table_add(table, cells[c]);
     }
@@ -118,15 +116,14 @@ static void fill_table(const struct result *result, const struct result_item *co
 
 /* ---- lines ---- */
 
-static size_t runs_of(const struct result *result, const struct result_item *comparison,
-                      const char *side)
+static size_t runs_of(const struct result_item *comparison, const char *side)
 {
-    return (size_t)result_number_at(result, result_get(result, comparison, "runs"), side);
+    return (size_t)result_number_at(result_get(comparison, "runs"), side);
 }
 
-static bool is_repeated(const struct result *result, const struct result_item *comparison)
+static bool is_repeated(const struct result_item *comparison)
 {
-    return runs_of(result, comparison, "baseline") > 1 && runs_of(result, comparison, "run") > 1;
+    return runs_of(comparison, "baseline") > 1 && runs_of(comparison, "run") > 1;
 }
 
 /* Variation that p and the intervals are based on, if it is not the same for all comparisons. */
@@ -134,11 +131,10 @@ static void put_basis(const struct result *result, const char *indent, struct te
 {
     const struct result_item *comparisons = result_find(result, "comparisons");
     bool repeated = false, single = false, commands = false;
-    RESULT_EACH (comparison, result, comparisons) {
-        bool is_command = result_flag_at(result, comparison, "view.is_command");
-        bool one =
-            runs_of(result, comparison, "baseline") + runs_of(result, comparison, "run") == 2;
-        repeated = repeated || is_repeated(result, comparison);
+    RESULT_EACH (comparison, comparisons) {
+        bool is_command = result_flag_at(comparison, "view.is_command");
+        bool one = runs_of(comparison, "baseline") + runs_of(comparison, "run") == 2;
+        repeated = repeated || is_repeated(comparison);
         commands = commands || (one && is_command);
         single = single || (one && !is_command);
     }
@@ -157,16 +153,16 @@ static void put_basis(const struct result *result, const char *indent, struct te
                   "%sOne run per side: differences between runs are unknown. p and CI cover the "
                   "variation between the %s of one run;\n%srepeat both sides with --repeat-runs "
                   "N.\n",
-                  indent, result_text_at(result, NULL, "comparisons.0.view.records"), indent);
+                  indent, result_text_at(result->items, "comparisons.0.view.records"), indent);
 }
 
 /* In percent; printed once if it is the same for all, else with each comparison (put_common). */
 static double common_to_all(const struct result *result)
 {
     const struct result_item *comparisons = result_find(result, "comparisons");
-    double common = result_number_at(result, NULL, "comparisons.0.common_pct");
-    RESULT_EACH (comparison, result, comparisons)
-        if (!(result_number_at(result, comparison, "common_pct") == common))
+    double common = result_number_at(result->items, "comparisons.0.common_pct");
+    RESULT_EACH (comparison, comparisons)
+        if (!(result_number_at(comparison, "common_pct") == common))
             return UNKNOWN;
     return common;
 }
@@ -182,13 +178,13 @@ static void put_common(double percent, const char *indent, struct text *out)
                   indent, percent);
 }
 
-static struct tariff tariff_of(const struct result *result, const struct result_item *side)
+static struct tariff tariff_of(const struct result_item *side)
 {
-    const struct result_item *operating = result_get(result, side, "operating");
-    return (struct tariff){.price_per_kwh = result_number_at(result, operating, "price_per_kwh"),
-                           .gco2_per_kwh = result_number_at(result, operating, "gco2_per_kwh"),
+    const struct result_item *operating = result_get(side, "operating");
+    return (struct tariff){.price_per_kwh = result_number_at(operating, "price_per_kwh"),
+                           .gco2_per_kwh = result_number_at(operating, "gco2_per_kwh"),
                            .device_price_per_hour =
-                               result_number_at(result, operating, "device_price_per_hour")};
+                               result_number_at(operating, "device_price_per_hour")};
 }
 
 /* That of the baseline, else of the first side that has one: others are in the warnings. */
@@ -196,16 +192,16 @@ static void put_tariff(const struct result *result, const char *indent, struct t
 {
     const struct result_item *side = result_find(result, "baseline");
     const struct result_item *comparisons = result_find(result, "comparisons");
-    struct tariff tariff = tariff_of(result, side);
-    RESULT_EACH (comparison, result, comparisons)
+    struct tariff tariff = tariff_of(side);
+    RESULT_EACH (comparison, comparisons)
         if (!tariff_given(&tariff)) {
             side = comparison;
-            tariff = tariff_of(result, side);
+            tariff = tariff_of(side);
         }
     if (!tariff_given(&tariff))
         return;
     text_addf(out, "%soperating cost and emissions ", indent);
-    format_tariff(&tariff, result_text_at(result, side, "operating.currency"), out);
+    format_tariff(&tariff, result_text_at(side, "operating.currency"), out);
     text_addf(out, "%s%s\n", format_scope(&tariff)[0] ? "; " : "", format_scope(&tariff));
 }
 
@@ -217,19 +213,18 @@ static void put_explanation(const struct result *result, const char *indent, str
               "%sp: probability of such a difference by chance, Holm-corrected for %.0f tests.\n"
               "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
               "\"equal\".\n",
-              indent, result_number_at(result, NULL, "view.tests"), indent,
-              result_number_at(result, NULL, "alpha"));
+              indent, result_number_at(result->items, "view.tests"), indent,
+              result_number_at(result->items, "alpha"));
     put_basis(result, indent, out);
 }
 
-static void pairing_text(char *to, const struct result *result,
-                         const struct result_item *comparison)
+static void pairing_text(char *to, const struct result_item *comparison)
 {
-    const char *units = result_text_at(result, comparison, "view.records");
-    bool is_paired = result_flag_at(result, comparison, "paired");
-    double pairs = result_number_at(result, comparison, "pairs");
-    double same = result_number_at(result, comparison, "same_queries");
-    size_t runs = runs_of(result, comparison, "baseline") + runs_of(result, comparison, "run");
+    const char *units = result_text_at(comparison, "view.records");
+    bool is_paired = result_flag_at(comparison, "paired");
+    double pairs = result_number_at(comparison, "pairs");
+    double same = result_number_at(comparison, "same_queries");
+    size_t runs = runs_of(comparison, "baseline") + runs_of(comparison, "run");
     if (is_paired && pairs < same)
         str_format(to, CELL_MAX, "%.0f of %.0f common %s, paired: those that %s runs completed",
                    pairs, same, units, runs > 2 ? "all" : "both");
@@ -240,21 +235,21 @@ static void pairing_text(char *to, const struct result *result,
 }
 
 /* "runs/x_r1 and 2 more"; the caller frees it. */
-static char *where_text(const struct result *result, const struct result_item *side)
+static char *where_text(const struct result_item *side)
 {
-    size_t runs = result_length(result, result_get(result, side, "directories"));
-    const char *directory = result_text_at(result, side, "directory");
+    size_t runs = result_length(result_get(side, "directories"));
+    const char *directory = result_text_at(side, "directory");
     return runs > 1 ? xformat("%s and %zu more: %zu runs", directory, runs - 1, runs)
                     : xstrdup(directory);
 }
 
 /* ---- bounds ---- */
 
-static const char *repeats_note(const struct result *result, const struct result_item *comparison)
+static const char *repeats_note(const struct result_item *comparison)
 {
-    if (is_repeated(result, comparison))
+    if (is_repeated(comparison))
         return "";
-    if (runs_of(result, comparison, "baseline") != runs_of(result, comparison, "run"))
+    if (runs_of(comparison, "baseline") != runs_of(comparison, "run"))
         return "; a side has one run: differences between runs are unknown";
     return "; one run per side: differences between runs are unknown";
 }
@@ -262,38 +257,38 @@ static const char *repeats_note(const struct result *result, const struct result
 static char *exceeded_line(const struct result *result, const struct result_item *check,
                            const struct result_item *comparison)
 {
-    const char *name = result_text_at(result, check, "metric");
-    const struct result_item *metrics = result_get(result, comparison, "metrics");
-    const struct result_item *metric = result_get(result, metrics, name);
-    const struct result_item *relative = result_get(result, metric, "relative");
+    const char *name = result_text_at(check, "metric");
+    const struct result_item *metrics = result_get(comparison, "metrics");
+    const struct result_item *metric = result_get(metrics, name);
+    const struct result_item *relative = result_get(metric, "relative");
     char value[CELL_MAX], interval[CELL_MAX] = "";
-    bool is_confident = result_flag_at(result, NULL, "confident");
-    if (result_flag_at(result, check, "view.is_relative") && is_known(relative->number))
+    bool is_confident = result_flag_at(result->items, "confident");
+    if (result_flag_at(check, "view.is_relative") && is_known(relative->number))
         percent_text(value, relative->number);
     else
-        difference_text(value, result_get(result, metric, "difference"));
+        difference_text(value, result_get(metric, "difference"));
     if (is_confident)
         interval_text(interval, relative);
-    return xformat("'%s': %s differs by %s%s%s (%s)%s", result_text_at(result, check, "fail_if"),
-                   name, value, is_confident ? ", 95 % CI: " : "", interval,
-                   result_text_at(result, check, "directory"), repeats_note(result, comparison));
+    return xformat("'%s': %s differs by %s%s%s (%s)%s", result_text_at(check, "fail_if"), name,
+                   value, is_confident ? ", 95 % CI: " : "", interval,
+                   result_text_at(check, "directory"), repeats_note(comparison));
 }
 
 char *compare_check_line(const struct result *result, const struct result_item *check)
 {
-    const char *outcome = result_text_at(result, check, "outcome");
-    const char *bound = result_text_at(result, check, "fail_if");
-    const char *directory = result_text_at(result, check, "directory");
+    const char *outcome = result_text_at(check, "outcome");
+    const char *bound = result_text_at(check, "fail_if");
+    const char *directory = result_text_at(check, "directory");
     char path[64];
-    chars_format(path, "comparisons.%.0f", result_number_at(result, check, "view.comparison"));
+    chars_format(path, "comparisons.%.0f", result_number_at(check, "view.comparison"));
     const struct result_item *comparison = result_find(result, path);
     if (str_equal(outcome, "not repeated"))
         return xformat("'%s' cannot be checked with --confident%s (%s); repeat both sides with "
                        "--repeat-runs N",
-                       bound, repeats_note(result, comparison), directory);
+                       bound, repeats_note(comparison), directory);
     if (str_equal(outcome, "not known"))
         return xformat("'%s' cannot be checked: %s is unknown in one of the runs (%s)", bound,
-                       result_text_at(result, check, "metric"), directory);
+                       result_text_at(check, "metric"), directory);
     if (str_equal(outcome, "not comparable"))
         return xformat("'%s' cannot be checked: conditions differ, and energies are not comparable "
                        "(%s); --ignore-conditions compares them anyway",
@@ -303,21 +298,18 @@ char *compare_check_line(const struct result *result, const struct result_item *
 
 static const char *outcome_word(const char *outcome)
 {
-    static const struct {
-        const char *outcome, *word;
-    } WORDS[] = {{"failed", "FAILED"}, {"not known", "FAILED"}, {"not repeated", "not decided"}};
-    for (size_t i = 0; i < COUNT_OF(WORDS); i++)
-        if (str_equal(WORDS[i].outcome, outcome))
-            return WORDS[i].word;
-    return outcome;
+    static const char *const WORDS[][2] = {
+        {"failed", "FAILED"}, {"not known", "FAILED"}, {"not repeated", "not decided"}};
+    const char *const *found = STR_FIND(outcome, WORDS);
+    return found ? found[1] : outcome;
 }
 
 static void put_checks(const struct result *result, const char *before, struct text *out)
 {
     const struct result_item *checks = result_find(result, "checks");
-    RESULT_EACH (check, result, checks) {
+    RESULT_EACH (check, checks) {
         char *line = compare_check_line(result, check);
-        text_addf(out, "%s%s: ", before, outcome_word(result_text_at(result, check, "outcome")));
+        text_addf(out, "%s%s: ", before, outcome_word(result_text_at(check, "outcome")));
         text_add_plain(out, line);
         text_add(out, "\n");
         free(line);
@@ -326,61 +318,59 @@ static void put_checks(const struct result *result, const char *before, struct t
 
 static bool has_checks(const struct result *result)
 {
-    return result_first(result, result_find(result, "checks")) != NULL;
+    return result_first(result_find(result, "checks")) != NULL;
 }
 
 /* "20 queries" */
 static void put_queries(const struct result *result, struct text *out)
 {
-    double queries = result_number_at(result, NULL, "baseline.queries");
-    text_addf(
-        out, "%.0f %s", queries,
-        result_text_at(result, NULL,
-                       queries == 1 ? "comparisons.0.view.record" : "comparisons.0.view.records"));
+    double queries = result_number_at(result->items, "baseline.queries");
+    text_addf(out, "%.0f %s", queries,
+              result_text_at(result->items, queries == 1 ? "comparisons.0.view.record"
+                                                         : "comparisons.0.view.records"));
 }
 
 /* ---- text ---- */
 
 /* The name of a side, its runs, and model and hardware. */
-static void put_side(const struct result *result, const struct result_item *side,
-                     const char *before, struct text *out)
+static void put_side(const struct result_item *side, const char *before, struct text *out)
 {
-    const char *hardware = result_text_at(result, side, "hardware_label");
-    char *where = where_text(result, side);
-    text_addf(out, "\n %s%s\n   ", before, plain_text(result_text_at(result, side, "name")).text);
+    const char *hardware = result_text_at(side, "hardware_label");
+    char *where = where_text(side);
+    text_addf(out, "\n %s%s\n   ", before, plain_text(result_text_at(side, "name")).text);
     text_add_plain(out, where);
-    text_addf(out, "\n   '%s'%s%s; ", plain_text(result_text_at(result, side, "model")).text,
+    text_addf(out, "\n   '%s'%s%s; ", plain_text(result_text_at(side, "model")).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     free(where);
 }
 
-static void put_comparison(const struct result *result, const struct result_item *comparison,
-                           bool has_common, bool color, struct text *out)
+static void put_comparison(const struct result_item *comparison, bool has_common, bool color,
+                           struct text *out)
 {
-    const struct result_item *findings = result_get(result, comparison, "findings");
+    const struct result_item *findings = result_get(comparison, "findings");
     char pairing[CELL_MAX];
     struct table table;
-    pairing_text(pairing, result, comparison);
-    put_side(result, comparison, "", out);
+    pairing_text(pairing, comparison);
+    put_side(comparison, "", out);
     text_addf(out, "%s\n", pairing);
-    findings_text(result, findings, color, out);
-    text_add(out, result_first(result, findings) ? "" : "\n");
-    fill_table(result, comparison, &table);
+    findings_text(findings, color, out);
+    text_add(out, result_first(findings) ? "" : "\n");
+    fill_table(comparison, &table);
     table_print(&table, "   ", color, out);
     if (!has_common)
-        put_common(result_number_at(result, comparison, "common_pct"), "   ", out);
+        put_common(result_number_at(comparison, "common_pct"), "   ", out);
 }
 
 static void compare_text(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *baseline = result_find(result, "baseline");
     const struct result_item *comparisons = result_find(result, "comparisons");
-    bool is_one = result_length(result, result_get(result, baseline, "directories")) == 1;
-    put_side(result, baseline, "baseline: ", out);
+    bool is_one = result_length(result_get(baseline, "directories")) == 1;
+    put_side(baseline, "baseline: ", out);
     put_queries(result, out);
     text_add(out, is_one ? "\n" : " each\n");
-    RESULT_EACH (comparison, result, comparisons)
-        put_comparison(result, comparison, is_known(common_to_all(result)), color, out);
+    RESULT_EACH (comparison, comparisons)
+        put_comparison(comparison, is_known(common_to_all(result)), color, out);
     text_add(out, "\n");
     put_explanation(result, "   ", out);
     if (has_checks(result))
@@ -394,46 +384,46 @@ static void compare_text(const struct result *result, bool color, struct text *o
 static void put_markdown(const struct result *result, const struct result_item *comparison,
                          struct text *out)
 {
-    const struct result_item *findings = result_get(result, comparison, "findings");
+    const struct result_item *findings = result_get(comparison, "findings");
     struct table table;
     char pairing[CELL_MAX];
-    char *where = where_text(result, comparison);
-    pairing_text(pairing, result, comparison);
+    char *where = where_text(comparison);
+    pairing_text(pairing, comparison);
     text_add(out, "\n### ");
-    markdown_add(out, result_text_at(result, comparison, "name"));
+    markdown_add(out, result_text_at(comparison, "name"));
     text_add(out, "\n\n");
     markdown_add(out, where);
     free(where);
     text_addf(out, "; %s.\n\n", pairing);
-    RESULT_EACH (finding, result, findings) {
-        text_addf(out, "- **%s**: ", result_text_at(result, finding, "severity"));
-        markdown_add(out, result_text_at(result, finding, "text"));
-        text_addf(out, " (`%s`)\n", result_text_at(result, finding, "code"));
+    RESULT_EACH (finding, findings) {
+        text_addf(out, "- **%s**: ", result_text_at(finding, "severity"));
+        markdown_add(out, result_text_at(finding, "text"));
+        text_addf(out, " (`%s`)\n", result_text_at(finding, "code"));
     }
-    text_add(out, result_first(result, findings) ? "\n" : "");
-    fill_table(result, comparison, &table);
+    text_add(out, result_first(findings) ? "\n" : "");
+    fill_table(comparison, &table);
     table_write_markdown(&table, out);
     table_release(&table);
     text_add(out, "\n");
     if (!is_known(common_to_all(result)))
-        put_common(result_number_at(result, comparison, "common_pct"), "", out);
+        put_common(result_number_at(comparison, "common_pct"), "", out);
 }
 
 static void compare_markdown(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *baseline = result_find(result, "baseline");
     const struct result_item *comparisons = result_find(result, "comparisons");
-    char *where = where_text(result, baseline);
+    char *where = where_text(baseline);
     (void)color;
     text_add(out, "Baseline: ");
-    markdown_add(out, result_text_at(result, baseline, "name"));
+    markdown_add(out, result_text_at(baseline, "name"));
     text_add(out, ", ");
     markdown_add(out, where);
     free(where);
     text_add(out, ", ");
     put_queries(result, out);
     text_add(out, "\n");
-    RESULT_EACH (comparison, result, comparisons)
+    RESULT_EACH (comparison, comparisons)
         put_markdown(result, comparison, out);
     text_add(out, "\n");
     put_explanation(result, "", out);

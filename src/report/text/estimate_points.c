@@ -39,8 +39,7 @@ enum column {
 
 /* Parameters that differ between workloads have a column; common values are in the title. */
 struct layout {
-    const struct result *result;
-    const struct result_item *points, *first;
+    const struct result_item *root, *points, *first;
     struct tariff tariff;
     bool batches, units, prompts, outputs, contexts; /* differ */
     bool confidences, devices, runtimes, costs, emissions, requests;
@@ -53,55 +52,38 @@ struct layout {
     struct table_column columns[CELLS];
 };
 
-static double number(const struct layout *layout, const struct result_item *point, const char *path)
-{
-    return result_number_at(layout->result, point, path);
-}
-
-static const char *word(const struct layout *layout, const struct result_item *point,
-                        const char *path)
-{
-    return result_text_at(layout->result, point, path);
-}
-
-static bool flag(const struct layout *layout, const struct result_item *point, const char *path)
-{
-    return result_flag_at(layout->result, point, path);
-}
-
 /* Why a device cannot run it; "": it can. */
-static const char *missing(const struct layout *layout, const struct result_item *point)
+static const char *missing(const struct result_item *point)
 {
-    return word(layout, point, "missing");
+    return result_text_at(point, "missing");
 }
 
-static bool exceeds_memory(const struct layout *layout, const struct result_item *point)
+static bool exceeds_memory(const struct result_item *point)
 {
-    return number(layout, point, "fits") == 0;
+    return result_number_at(point, "fits") == 0;
 }
 
 /* A confidence common to all is a note below the table, not a column. */
 static void compare_points(struct layout *layout)
 {
     const struct result_item *first = layout->first;
-    RESULT_EACH (point, layout->result, layout->points) {
-        layout->devices |= number(layout, point, "view.devices") > 1;
-        layout->runtimes |=
-            !str_equal(word(layout, point, "view.runtime"), word(layout, first, "view.runtime"));
+    RESULT_EACH (point, layout->points) {
+        layout->devices |= result_number_at(point, "view.devices") > 1;
+        layout->runtimes |= !str_equal(result_text_at(point, "view.runtime"),
+                                       result_text_at(first, "view.runtime"));
         layout->confidences |=
-            !missing(layout, point)[0] &&
-            !str_equal(word(layout, point, "confidence"), word(layout, first, "confidence"));
+            !missing(point)[0] &&
+            !str_equal(result_text_at(point, "confidence"), result_text_at(first, "confidence"));
     }
 }
 
 /* Per million tokens, or per sample. */
 static void name_costs(struct layout *layout, const char *unit)
 {
-    const char *phase = word(layout, NULL, "view.phase");
+    const char *phase = result_text_at(layout->root, "view.phase");
     bool is_output = str_equal(phase, "request") || str_equal(phase, "decode");
     bool is_token = str_equal(unit, "token");
-    layout->tariff =
-        words_tariff(layout->result, result_at(layout->result, layout->first, "operating"));
+    layout->tariff = words_tariff(result_at(layout->first, "operating"));
     layout->costs =
         is_known(layout->tariff.price_per_kwh) || is_known(layout->tariff.device_price_per_hour);
     layout->emissions = is_known(layout->tariff.gco2_per_kwh);
@@ -140,28 +122,28 @@ static void set_columns(struct layout *layout)
     memcpy(layout->columns, columns, sizeof columns);
     if (layout->runtimes || layout->requests)
         layout->columns[FORMAT].title = "dtype"; /* room for more columns */
-    if (!flag(layout, NULL, "view.has_phases"))
+    if (!result_flag_at(layout->root, "view.has_phases"))
         layout->columns[PROMPT].title = "tokens"; /* an encoder processes its input at once */
 }
 
 static void set_layout(const struct result *result, struct layout *layout)
 {
     const struct result_item *points = result_find(result, "points");
-    const char *unit = result_text_at(result, NULL, "view.unit");
+    const char *unit = result_text_at(result->items, "view.unit");
     *layout = (struct layout){
-        .result = result,
+        .root = result->items,
         .points = points,
-        .first = result_first(result, points),
-        .batches = result_flag_at(result, NULL, "view.differ.batches"),
-        .units = result_flag_at(result, NULL, "view.differ.units"),
-        .prompts = result_flag_at(result, NULL, "view.differ.prompts"),
-        .outputs = result_flag_at(result, NULL, "view.differ.outputs"),
-        .contexts = result_flag_at(result, NULL, "view.differ.contexts"),
-        .requests = str_equal(result_text_at(result, NULL, "view.phase"), "request"),
-        .able = (size_t)result_number_at(result, NULL, "view.able"),
+        .first = result_first(points),
+        .batches = result_flag_at(result->items, "view.differ.batches"),
+        .units = result_flag_at(result->items, "view.differ.units"),
+        .prompts = result_flag_at(result->items, "view.differ.prompts"),
+        .outputs = result_flag_at(result->items, "view.differ.outputs"),
+        .contexts = result_flag_at(result->items, "view.differ.contexts"),
+        .requests = str_equal(result_text_at(result->items, "view.phase"), "request"),
+        .able = (size_t)result_number_at(result->items, "view.able"),
     };
-    size_t top = (size_t)result_number_at(result, NULL, "view.top");
-    size_t demands = (size_t)result_number_at(result, NULL, "view.demands");
+    size_t top = (size_t)result_number_at(result->items, "view.top");
+    size_t demands = (size_t)result_number_at(result->items, "view.demands");
     compare_points(layout);
     words_each(layout->each, unit);
     chars_format(layout->rate, "%ss/s", unit);
@@ -175,13 +157,10 @@ static void set_layout(const struct result *result, struct layout *layout)
 
 static const char *short_confidence(const char *name)
 {
-    static const struct {
-        const char *name, *shown;
-    } NAMES[] = {{"calibrated", "cal"}, {"interpolated", "int"}, {"theoretical", "theo"}};
-    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
-        if (str_equal(NAMES[i].name, name))
-            return NAMES[i].shown;
-    return name;
+    static const char *const NAMES[][2] = {
+        {"calibrated", "cal"}, {"interpolated", "int"}, {"theoretical", "theo"}};
+    const char *const *found = STR_FIND(name, NAMES);
+    return found ? found[1] : name;
 }
 
 static double charge_at(const struct layout *layout, const struct result_item *point,
@@ -189,7 +168,7 @@ static double charge_at(const struct layout *layout, const struct result_item *p
 {
     char path[96];
     chars_format(path, "operating.%s_per_%s", kind, layout->charged);
-    return number(layout, point, path);
+    return result_number_at(point, path);
 }
 
 /* A length; 0: none. */
@@ -198,70 +177,70 @@ static void length_cell(char *cell, double tokens)
     str_format(cell, WORDS_MAX, "%.0f", known_or(tokens, 0));
 }
 
-static void fill_setting(const struct layout *layout, const struct result_item *point,
-                         char cells[CELLS][WORDS_MAX])
+static void fill_setting(const struct result_item *point, char cells[CELLS][WORDS_MAX])
 {
-    str_copy(cells[FRONTIER], WORDS_MAX, flag(layout, point, "frontier") ? "*" : "");
-    str_copy(cells[HARDWARE], WORDS_MAX, word(layout, point, "hardware"));
-    str_copy(cells[FORMAT], WORDS_MAX, word(layout, point, "view.precision"));
-    str_copy(cells[RUNTIME], WORDS_MAX, word(layout, point, "view.runtime"));
-    length_cell(cells[BATCH], number(layout, point, "batch"));
-    length_cell(cells[PROMPT], number(layout, point, "setting.prompt_tokens"));
-    length_cell(cells[CONTEXT], number(layout, point, "setting.context"));
-    length_cell(cells[DEVICES], number(layout, point, "setting.devices"));
+    str_copy(cells[FRONTIER], WORDS_MAX, result_flag_at(point, "frontier") ? "*" : "");
+    str_copy(cells[HARDWARE], WORDS_MAX, result_text_at(point, "hardware"));
+    str_copy(cells[FORMAT], WORDS_MAX, result_text_at(point, "view.precision"));
+    str_copy(cells[RUNTIME], WORDS_MAX, result_text_at(point, "view.runtime"));
+    length_cell(cells[BATCH], result_number_at(point, "batch"));
+    length_cell(cells[PROMPT], result_number_at(point, "setting.prompt_tokens"));
+    length_cell(cells[CONTEXT], result_number_at(point, "setting.context"));
+    length_cell(cells[DEVICES], result_number_at(point, "setting.devices"));
 }
 
 static void fill_cells(const struct layout *layout, const struct result_item *point,
                        char cells[CELLS][WORDS_MAX])
 {
-    double units = number(layout, point, "each.count");
-    double power_w = number(layout, point, "power_w.average");
-    fill_setting(layout, point, cells);
-    words_estimated(cells[EACH], number(layout, point, "energy_j.total") / units,
-                    number(layout, point, "view.plus_minus_j") / units, "J");
-    format_si(cells[LATENCY], number(layout, point, "latency_s"), "s");
-    format_rough(cells[TTFT], number(layout, point, "view.first_token_s"), "s");
-    format_rough(cells[TPOT], number(layout, point, "view.tpot_s"), "s");
-    words_rate(cells[USER_RATE], number(layout, point, "view.tokens_per_s_per_user"));
-    words_rate(cells[RATE], number(layout, point, "each.per_s"));
+    double units = result_number_at(point, "each.count");
+    double power_w = result_number_at(point, "power_w.average");
+    fill_setting(point, cells);
+    words_estimated(cells[EACH], result_number_at(point, "energy_j.total") / units,
+                    result_number_at(point, "view.plus_minus_j") / units, "J");
+    format_si(cells[LATENCY], result_number_at(point, "latency_s"), "s");
+    format_rough(cells[TTFT], result_number_at(point, "view.first_token_s"), "s");
+    format_rough(cells[TPOT], result_number_at(point, "view.tpot_s"), "s");
+    words_rate(cells[USER_RATE], result_number_at(point, "view.tokens_per_s_per_user"));
+    words_rate(cells[RATE], result_number_at(point, "each.per_s"));
     format_amount(cells[COST], charge_at(layout, point, "cost"), UNKNOWN, "");
     format_si(cells[EMISSIONS], charge_at(layout, point, "gco2e"), "g");
     if (is_known(power_w))
         str_format(cells[POWER], WORDS_MAX, "~%.0f W", power_w);
     else
         str_copy(cells[POWER], WORDS_MAX, "-");
-    format_bytes(cells[MEMORY], number(layout, point, "memory_bytes.total_peak"));
-    str_copy(cells[DOUBT], WORDS_MAX, flag(layout, point, "view.is_known_to_fit") ? "" : "?");
-    if (exceeds_memory(layout, point))
+    format_bytes(cells[MEMORY], result_number_at(point, "memory_bytes.total_peak"));
+    str_copy(cells[DOUBT], WORDS_MAX, result_flag_at(point, "view.is_known_to_fit") ? "" : "?");
+    if (exceeds_memory(point))
         str_copy(cells[DOUBT], WORDS_MAX, "!");
-    str_copy(cells[LIMITS], WORDS_MAX, word(layout, point, "budget.verdict"));
+    str_copy(cells[LIMITS], WORDS_MAX, result_text_at(point, "budget.verdict"));
     str_copy(cells[CONFIDENCE], WORDS_MAX,
-             layout->confidences ? short_confidence(word(layout, point, "confidence")) : "");
+             layout->confidences ? short_confidence(result_text_at(point, "confidence")) : "");
 }
 
 /* ---- rows of text and Markdown ---- */
 
 static bool is_shown(const struct layout *layout, const struct result_item *point)
 {
-    return !missing(layout, point)[0] &&
-           (!layout->rows_each || number(layout, point, "view.rank") < (double)layout->rows_each ||
-            flag(layout, point, "frontier"));
+    return !missing(point)[0] &&
+           (!layout->rows_each ||
+            result_number_at(point, "view.rank") < (double)layout->rows_each ||
+            result_flag_at(point, "frontier"));
 }
 
 static size_t frontier_size(const struct layout *layout)
 {
     size_t count = 0;
-    RESULT_EACH (point, layout->result, layout->points)
-        count += flag(layout, point, "frontier");
+    RESULT_EACH (point, layout->points)
+        count += result_flag_at(point, "frontier");
     return count;
 }
 
 /* Whether any exceeds device memory (is_known_to), or whether that is unknown. */
 static bool any_unfit(const struct layout *layout, bool is_known_to)
 {
-    RESULT_EACH (point, layout->result, layout->points)
-        if (!missing(layout, point)[0] && !flag(layout, point, "view.is_known_to_fit") &&
-            exceeds_memory(layout, point) == is_known_to)
+    RESULT_EACH (point, layout->points)
+        if (!missing(point)[0] && !result_flag_at(point, "view.is_known_to_fit") &&
+            exceeds_memory(point) == is_known_to)
             return true;
     return false;
 }
@@ -269,20 +248,18 @@ static bool any_unfit(const struct layout *layout, bool is_known_to)
 /* Each reason once per device.  Points that cannot run are the last ones. */
 static void put_missing(const struct layout *layout, const char *before, struct text *out)
 {
-    const struct result *result = layout->result;
     const struct result_item *first = layout->first;
-    while (first && !missing(layout, first)[0])
-        first = result_next(result, layout->points, first);
+    while (first && !missing(first)[0])
+        first = result_next(layout->points, first);
     for (const struct result_item *point = first; point;
-         point = result_next(result, layout->points, point)) {
+         point = result_next(layout->points, point)) {
         bool is_new = true;
         for (const struct result_item *k = first; is_new && k != point;
-             k = result_next(result, layout->points, k))
-            is_new = number(layout, k, "view.device") != number(layout, point, "view.device") ||
-                     !str_equal(missing(layout, k), missing(layout, point));
+             k = result_next(layout->points, k))
+            is_new = result_number_at(k, "view.device") != result_number_at(point, "view.device") ||
+                     !str_equal(missing(k), missing(point));
         if (is_new)
-            text_addf(out, "%s%s: %s\n", before, word(layout, point, "hardware"),
-                      missing(layout, point));
+            text_addf(out, "%s%s: %s\n", before, result_text_at(point, "hardware"), missing(point));
     }
 }
 
@@ -292,19 +269,20 @@ static void put_missing(const struct layout *layout, const char *before, struct 
 static void put_lengths(const struct layout *layout, struct text *out)
 {
     if (!layout->requests) {
-        if (flag(layout, NULL, "view.has_phases") && (layout->prompts || layout->contexts))
-            text_add(out, str_equal(word(layout, NULL, "view.phase"), "decode")
+        if (result_flag_at(layout->root, "view.has_phases") &&
+            (layout->prompts || layout->contexts))
+            text_add(out, str_equal(result_text_at(layout->root, "view.phase"), "decode")
                               ? ", one decode step"
                               : ", prefill");
         return;
     }
     text_add(out, layout->prompts && layout->outputs ? ", requests" : ", requests of ");
     if (!layout->prompts)
-        text_addf(out, "%.0f prompt", number(layout, NULL, "view.prompt_tokens"));
+        text_addf(out, "%.0f prompt", result_number_at(layout->root, "view.prompt_tokens"));
     if (!layout->prompts && !layout->outputs)
         text_add(out, " and ");
     if (!layout->outputs)
-        text_addf(out, "%.0f output", number(layout, NULL, "view.output_tokens"));
+        text_addf(out, "%.0f output", result_number_at(layout->root, "view.output_tokens"));
     text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
 }
 
@@ -313,34 +291,34 @@ static void put_cheapest(const struct layout *layout, struct text *out)
 {
     const struct result_item *best = layout->first;
     char words[WORDS_MAX] = "", energy[FORMAT_MAX];
-    double joules = number(layout, best, "each.energy_j");
-    words_add(words, "%s", word(layout, best, "hardware"));
-    words_add(words, "%s", word(layout, best, "view.precision"));
+    double joules = result_number_at(best, "each.energy_j");
+    words_add(words, "%s", result_text_at(best, "hardware"));
+    words_add(words, "%s", result_text_at(best, "view.precision"));
     if (layout->runtimes)
-        words_add(words, "%s", word(layout, best, "view.runtime"));
-    words_add(words, "batch %.0f", number(layout, best, "batch"));
-    if (number(layout, NULL, "view.demands") == 1 && is_known(joules) &&
-        flag(layout, best, "view.is_known_to_fit"))
+        words_add(words, "%s", result_text_at(best, "view.runtime"));
+    words_add(words, "batch %.0f", result_number_at(best, "batch"));
+    if (result_number_at(layout->root, "view.demands") == 1 && is_known(joules) &&
+        result_flag_at(best, "view.is_known_to_fit"))
         text_addf(out, "lowest: ~%s per %s (%s)\n   ", format_rough(energy, joules, "J"),
-                  word(layout, best, "each.unit"), words);
+                  result_text_at(best, "each.unit"), words);
 }
 
 static void put_title(const struct layout *layout, bool is_markdown, bool color, struct text *out)
 {
-    const char *file = word(layout, NULL, "file_precision");
+    const char *file = result_text_at(layout->root, "file_precision");
     text_addf(out, "%s%s%s%s, %s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
-              word(layout, NULL, "model"), color ? "\033[0m" : "",
-              layout->runtimes ? "usual runtimes" : word(layout, NULL, "view.runtime"));
+              result_text_at(layout->root, "model"), color ? "\033[0m" : "",
+              layout->runtimes ? "usual runtimes" : result_text_at(layout->root, "view.runtime"));
     put_cheapest(layout, out);
     text_addf(out, "%zu estimate%s", layout->able, str_plural(layout->able));
     if (!layout->batches)
-        text_addf(out, ", batch %.0f", number(layout, NULL, "view.batch"));
+        text_addf(out, ", batch %.0f", result_number_at(layout->root, "view.batch"));
     put_lengths(layout, out);
     if (file[0])
         text_addf(out, "; the file is %s", file);
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
               layout->runtimes ? "the usual runtime of each device"
-                               : word(layout, NULL, "view.basis"));
+                               : result_text_at(layout->root, "view.basis"));
 }
 
 /* Points are Pareto-optimal among those with the same demand. */
@@ -351,14 +329,15 @@ static void put_frontier(const struct layout *layout, const char *mark, struct t
     if (!size)
         return;
     if (layout->prompts || layout->contexts) {
-        const char *demand = flag(layout, NULL, "view.has_phases") ? "prompt" : "input length";
+        const char *demand =
+            result_flag_at(layout->root, "view.has_phases") ? "prompt" : "input length";
         if (layout->contexts)
             demand = layout->prompts ? "prompt and context" : "context";
         text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", mark,
                   demand, size, layout->able);
     } else {
         text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", mark,
-                  words_each(each, word(layout, NULL, "unit")), size, layout->able);
+                  words_each(each, result_text_at(layout->root, "unit")), size, layout->able);
     }
 }
 
@@ -382,20 +361,20 @@ static void put_notes(const struct layout *layout, bool is_markdown, struct text
         text_addf(out, "%s! exceeds device memory\n", mark);
     if (any_unfit(layout, false))
         text_addf(out, "%s? device memory unknown\n", mark);
-    if (words_divided(words, layout->result, layout->first))
+    if (words_divided(words, layout->first))
         text_addf(out, "%sdevices: %s\n", indent, words);
-    if (flag(layout, layout->first, "view.is_exceeded_as_shipped"))
+    if (result_flag_at(layout->first, "view.is_exceeded_as_shipped"))
         text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
-    if (word(layout, NULL, "view.host")[0])
-        text_addf(out, "%s%s\n", indent, word(layout, NULL, "view.host"));
-    RESULT_EACH (note, layout->result, result_find(layout->result, "notes"))
-        text_addf(out, "%s%s\n", indent, result_string(layout->result, note));
+    if (result_text_at(layout->root, "view.host")[0])
+        text_addf(out, "%s%s\n", indent, result_text_at(layout->root, "view.host"));
+    RESULT_EACH (note, result_at(layout->root, "notes"))
+        text_addf(out, "%s%s\n", indent, result_string(note));
     put_prices(layout, indent, out);
     text_addf(out, "%s~ estimated by models of the devices, not measured\n", mark);
     if (layout->confidences)
         text_addf(out, "%sconf: calibrated, interpolated or theoretical\n", indent);
     else
-        text_addf(out, "%sconfidence: %s\n", indent, word(layout, layout->first, "confidence"));
+        text_addf(out, "%sconfidence: %s\n", indent, result_text_at(layout->first, "confidence"));
 }
 
 /* ---- the table ---- */
@@ -452,9 +431,9 @@ static size_t fill_table(const struct layout *layout, bool is_markdown,
         if (is_shown_in(layout, (enum column)c, is_markdown))
             columns[width++] = layout->columns[c];
     table_init(table, columns, width);
-    RESULT_EACH (point, layout->result, layout->points) {
+    RESULT_EACH (point, layout->points) {
         if (!is_shown(layout, point)) {
-            left += !missing(layout, point)[0];
+            left += !missing(point)[0];
             continue;
         }
         fill_cells(layout, point, cells);
@@ -480,7 +459,7 @@ static size_t table_width(const struct table *table)
 static size_t put_table(struct layout *layout, const struct print_page *page)
 {
     enum { WIDTH = 100 };
-    bool has_limits = flag(layout, NULL, "view.has_limits");
+    bool has_limits = result_flag_at(layout->root, "view.has_limits");
     const enum column less[] = {USER_RATE, POWER, has_limits ? RATE : LATENCY};
     struct table_column columns[CELLS];
     struct table table;

@@ -26,24 +26,22 @@ static void put_table(const struct print_page *page, struct table *table)
 static void phase_row(const struct print_page *page, struct table *table, const char *name,
                       const struct result_item *phase, double tokens)
 {
-    const struct result *result = page->result;
     char cell[WORDS_MAX];
     double batch = page_number(page, "batch");
     double made = tokens * batch;
-    double joules = result_number_at(result, phase, "energy_j.total");
-    double latency_s = result_number_at(result, phase, "latency_s");
+    double joules = result_number_at(phase, "energy_j.total");
+    double latency_s = result_number_at(phase, "latency_s");
     table_add(table, name);
     table_addf(table, "%.0f", tokens);
     table_add(table, format_si(cell, latency_s, "s"));
     table_add(table, words_rate(cell, made / latency_s));
     table_add(table, words_estimated(cell, joules / batch, UNKNOWN, "J"));
+    table_add(table, words_estimated(cell, joules / made,
+                                     result_number_at(phase, "view.plus_minus_j") / made, "J"));
     table_add(table,
-              words_estimated(cell, joules / made,
-                              result_number_at(result, phase, "view.plus_minus_j") / made, "J"));
-    table_add(table, words_estimated(cell, result_number_at(result, phase, "power_w.average"),
-                                     UNKNOWN, "W"));
-    table_add(table, words_share(cell, result_number_at(result, phase, "mfu")));
-    table_add(table, words_share(cell, result_number_at(result, phase, "mbu")));
+              words_estimated(cell, result_number_at(phase, "power_w.average"), UNKNOWN, "W"));
+    table_add(table, words_share(cell, result_number_at(phase, "mfu")));
+    table_add(table, words_share(cell, result_number_at(phase, "mbu")));
 }
 
 static void put_phases(const struct print_page *page)
@@ -55,10 +53,11 @@ static void put_phases(const struct print_page *page)
     };
     const struct result_item *phases = result_find(page->result, "request.phases");
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (phase, page->result, phases)
-        phase_row(page, &table, result_text_at(page->result, phase, "phase"), phase,
-                  result_number_at(page->result, phase, "tokens"));
-    phase_row(page, &table, "request", NULL, page_number(page, "setting.output_tokens"));
+    RESULT_EACH (phase, phases)
+        phase_row(page, &table, result_text_at(phase, "phase"), phase,
+                  result_number_at(phase, "tokens"));
+    phase_row(page, &table, "request", page->result->items,
+              page_number(page, "setting.output_tokens"));
     put_table(page, &table);
 }
 
@@ -86,7 +85,7 @@ static void put_breakdown(const struct print_page *page)
     char cell[WORDS_MAX];
     struct table table = TABLE(COLUMNS);
     for (size_t i = 0; i < COUNT_OF(PARTS); i++) {
-        double joules = result_number_at(page->result, energy, PARTS[i]);
+        double joules = result_number_at(energy, PARTS[i]);
         if (joules <= 0) /* not if unknown */
             continue;
         table_add(&table, PARTS[i]);
@@ -104,10 +103,10 @@ static double words_bounds(const struct print_page *page, char *to)
 {
     double sum = 0;
     to[0] = '\0';
-    RESULT_EACH (count, page->result, result_find(page->result, "bound_counts")) {
+    RESULT_EACH (count, result_find(page->result, "bound_counts")) {
         sum += result_value(count);
         if (result_value(count) > 0)
-            words_add(to, "%.0f %s", result_value(count), result_key(page->result, count));
+            words_add(to, "%.0f %s", result_value(count), count->key);
     }
     return sum;
 }
@@ -138,21 +137,20 @@ static void put_limits(const struct print_page *page)
 static void consumer_row(const struct print_page *page, struct table *table,
                          const struct result_item *row)
 {
-    const struct result *result = page->result;
     char cell[WORDS_MAX];
-    double joules = result_number_at(result, row, "energy_j");
-    double count = result_number_at(result, row, "subgraphs");
-    table_add(table, result_text_at(result, row, "name"));
+    double joules = result_number_at(row, "energy_j");
+    double count = result_number_at(row, "subgraphs");
+    table_add(table, result_text_at(row, "name"));
     if (count > 1)
         table_addf(table, "x %.0f", count);
     else
         table_add(table, "");
-    table_add(table, result_text_at(result, row, "ops"));
-    table_add(table, page_is_request(page) ? result_text_at(result, row, "phase") : "");
+    table_add(table, result_text_at(row, "ops"));
+    table_add(table, page_is_request(page) ? result_text_at(row, "phase") : "");
     table_add(table, words_estimated(cell, joules, UNKNOWN, "J"));
     table_add(table, words_share(cell, joules / page_number(page, "energy_j.total")));
-    table_add(table, format_si(cell, result_number_at(result, row, "latency_s"), "s"));
-    table_add(table, result_text_at(result, row, "bound"));
+    table_add(table, format_si(cell, result_number_at(row, "latency_s"), "s"));
+    table_add(table, result_text_at(row, "bound"));
 }
 
 static void put_consumers(const struct print_page *page)
@@ -164,7 +162,7 @@ static void put_consumers(const struct print_page *page)
     struct table table = TABLE(COLUMNS);
     double top = page_number(page, "view.top");
     size_t count = 0, shown = 0;
-    RESULT_EACH (row, page->result, result_find(page->result, "view.consumers")) {
+    RESULT_EACH (row, result_find(page->result, "view.consumers")) {
         if (top == 0 || (double)shown < top) {
             consumer_row(page, &table, row);
             shown++;
@@ -186,9 +184,9 @@ static void put_unknown(const struct print_page *page)
         return;
     text_addf(&words, "%.0f unknown operator%s, counted as data movement only:", nodes,
               str_plural(nodes));
-    RESULT_EACH (name, page->result, result_find(page->result, "unknown_ops"))
+    RESULT_EACH (name, result_find(page->result, "unknown_ops"))
         if (shown++ < UNKNOWN_SHOWN)
-            text_addf(&words, "%s %s", shown > 1 ? "," : "", result_string(page->result, name));
+            text_addf(&words, "%s %s", shown > 1 ? "," : "", result_string(name));
     text_add(page->out, "\n");
     page_item(page, "%s", text_get(&words));
     text_release(&words);
@@ -208,27 +206,26 @@ static char *limit_value(char *to, const char *unit, double value)
 /* "latency  0.41 ms, limit 5 ms: 92 % under". */
 static char *check_words(char *to, const struct print_page *page, const struct result_item *check)
 {
-    const struct result *result = page->result;
-    const char *limit = result_text_at(result, check, "limit");
-    const char *unit = result_text_at(result, check, "unit");
+    const char *limit = result_text_at(check, "limit");
+    const char *unit = result_text_at(check, "unit");
     char value[FORMAT_MAX], max[FORMAT_MAX], beyond[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
-    double margin = result_number_at(result, check, "margin");
+    double margin = result_number_at(check, "margin");
     bool is_energy = str_equal(limit, "energy");
     bool is_power = str_equal(limit, "power");
-    limit_value(value, unit, result_number_at(result, check, "value"));
-    limit_value(max, unit, result_number_at(result, check, "max"));
+    limit_value(value, unit, result_number_at(check, "value"));
+    limit_value(max, unit, result_number_at(check, "max"));
     if (is_energy)
         chars_format(of, " %.60s", words_each(each, page_word(page, "view.energy_limit_unit")));
     if (str_equal(limit, "fit"))
         str_format(to, WORDS_MAX, "%-7s  %s, capacity %s: exceeds device memory by %s", limit,
-                   value, max, limit_value(beyond, unit, -result_number_at(result, check, "left")));
-    else if (str_equal(result_text_at(result, check, "verdict"), "UNKNOWN"))
+                   value, max, limit_value(beyond, unit, -result_number_at(check, "left")));
+    else if (str_equal(result_text_at(check, "verdict"), "UNKNOWN"))
         str_format(to, WORDS_MAX, "%s unknown", limit);
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.*f %% %s%s", limit,
                    is_energy || is_power ? "~" : "", value, of, max, fabs(margin) < 0.1 ? 2 : 0,
                    fabs(100 * margin), margin < 0 ? "over" : "under",
-                   result_flag_at(result, check, "sure") ? "" : ", within the ±");
+                   result_flag_at(check, "sure") ? "" : ", within the ±");
     return to;
 }
 
@@ -238,8 +235,8 @@ static void put_checks(const struct print_page *page)
     char words[WORDS_MAX];
     if (checks)
         page_heading(page, "limits");
-    RESULT_EACH (check, page->result, checks) {
-        const char *verdict = result_text_at(page->result, check, "verdict");
+    RESULT_EACH (check, checks) {
+        const char *verdict = result_text_at(check, "verdict");
         page_item(page, "%s%-7s%s  %s",
                   page_style(page, str_equal(verdict, "PASS") ? PAGE_GREEN : PAGE_RED), verdict,
                   page_style(page, PAGE_PLAIN), check_words(words, page, check));
@@ -259,20 +256,17 @@ static char *saving_words(char *to, double saving, double plus_minus)
     return to;
 }
 
-static void proposal_row(const struct print_page *page, struct table *table,
-                         const struct result_item *row)
+static void proposal_row(struct table *table, const struct result_item *row)
 {
-    const struct result *result = page->result;
     char cell[WORDS_MAX];
-    table_add(table, result_text_at(result, row, "options"));
-    table_add(table, saving_words(cell, result_number_at(result, row, "saving"),
-                                  result_number_at(result, row, "saving_plus_minus")));
-    table_add(table,
-              words_estimated(cell, result_number_at(result, row, "energy_j"), UNKNOWN, "J"));
-    table_add(table, format_si(cell, result_number_at(result, row, "latency_s"), "s"));
-    table_add(table, words_rate(cell, result_number_at(result, row, "per_s")));
-    table_add(table, format_bytes(cell, result_number_at(result, row, "memory_bytes")));
-    table_add(table, result_text_at(result, row, "limits"));
+    table_add(table, result_text_at(row, "options"));
+    table_add(table, saving_words(cell, result_number_at(row, "saving"),
+                                  result_number_at(row, "saving_plus_minus")));
+    table_add(table, words_estimated(cell, result_number_at(row, "energy_j"), UNKNOWN, "J"));
+    table_add(table, format_si(cell, result_number_at(row, "latency_s"), "s"));
+    table_add(table, words_rate(cell, result_number_at(row, "per_s")));
+    table_add(table, format_bytes(cell, result_number_at(row, "memory_bytes")));
+    table_add(table, result_text_at(row, "limits"));
 }
 
 static void put_no_proposal(const struct print_page *page)
@@ -298,10 +292,10 @@ static void put_proposal_notes(const struct print_page *page, const struct resul
         text_addf(page->out, "; %.0f more change%s less than %s uncertainty", unsure,
                   unsure == 1 ? " saves" : "s save", unsure == 1 ? "its" : "their");
     text_add(page->out, "\n");
-    RESULT_EACH (row, page->result, list) {
-        const char *note = result_text_at(page->result, row, "note");
+    RESULT_EACH (row, list) {
+        const char *note = result_text_at(row, "note");
         if (note[0])
-            page_item(page, "%s: %s", result_text_at(page->result, row, "options"), note);
+            page_item(page, "%s: %s", result_text_at(row, "options"), note);
     }
 }
 
@@ -321,12 +315,12 @@ static void put_proposals(const struct print_page *page)
     };
     chars_format(rate, "%ss/s", unit);
     struct table table = TABLE(columns);
-    if (!result_first(page->result, list)) {
+    if (!result_first(list)) {
         put_no_proposal(page);
         return;
     }
-    RESULT_EACH (row, page->result, list)
-        proposal_row(page, &table, row);
+    RESULT_EACH (row, list)
+        proposal_row(&table, row);
     put_table(page, &table);
     put_proposal_notes(page, list);
 }
@@ -352,15 +346,13 @@ static void put_figures(const struct print_page *page)
         {"device figure", false}, {"value", true}, {"evidence", false}, {"source", false}};
     const struct result *result = page->result;
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (row, result, result_find(result, "hardware_figures")) {
-        const char *format = result_text_at(result, row, "format");
-        const char *evidence = result_text_at(result, row, "evidence");
-        table_addf(&table, "%s%s%s", result_text_at(result, row, "name"), format[0] ? " " : "",
-                   format);
-        figure_cell(&table, result_number_at(result, row, "value"),
-                    result_text_at(result, row, "unit"));
+    RESULT_EACH (row, result_find(result, "hardware_figures")) {
+        const char *format = result_text_at(row, "format");
+        const char *evidence = result_text_at(row, "evidence");
+        table_addf(&table, "%s%s%s", result_text_at(row, "name"), format[0] ? " " : "", format);
+        figure_cell(&table, result_number_at(row, "value"), result_text_at(row, "unit"));
         table_add(&table, evidence[0] ? evidence : "unknown");
-        table_add(&table, result_text_at(result, row, "source"));
+        table_add(&table, result_text_at(row, "source"));
     }
     put_table(page, &table);
 }

@@ -155,9 +155,9 @@ static void put_charges(const struct print_page *page, const char *name, bool em
 static void put_operating(const struct print_page *page)
 {
     const struct result_item *operating = result_find(page->result, "operating");
-    const struct tariff tariff = words_tariff(page->result, operating);
+    const struct tariff tariff = words_tariff(operating);
     struct text at = {0};
-    if (!result_first(page->result, operating))
+    if (!result_first(operating))
         return;
     put_charges(page, "cost", false);
     put_charges(page, "emissions", true);
@@ -246,8 +246,8 @@ static void put_pipeline(const struct print_page *page)
     char layers[FORMAT_MAX], waiting[WORDS_MAX];
     if (!stages)
         return;
-    RESULT_EACH (stage, page->result, stages) {
-        double count = result_number_at(page->result, stage, "layers");
+    RESULT_EACH (stage, stages) {
+        double count = result_number_at(stage, "layers");
         min = fmin(min, count);
         max = fmax(max, count);
     }
@@ -257,14 +257,14 @@ static void put_pipeline(const struct print_page *page)
         chars_format(layers, "%.0f", min);
     page_line(page, "pipeline",
               "%zu stages of %s layers, %.0f micro-batch%s; bubble %s of the time",
-              result_length(page->result, stages), layers, batches, batches == 1 ? "" : "es",
+              result_length(stages), layers, batches, batches == 1 ? "" : "es",
               words_share(waiting, page_number(page, "pipeline.bubble")));
 }
 
 static void put_devices(const struct print_page *page)
 {
     char words[WORDS_MAX];
-    if (words_divided(words, page->result, NULL))
+    if (words_divided(words, page->result->items))
         page_line(page, "devices", "%s", words);
     put_pipeline(page);
 }
@@ -276,8 +276,8 @@ static void put_confidence(const struct print_page *page)
     const char *name = "notes";
     page_line(page, "confidence", "%s%s%s", page_word(page, "confidence"), reason[0] ? ": " : "",
               reason);
-    RESULT_EACH (note, page->result, notes) {
-        page_line(page, name, "%s", result_string(page->result, note));
+    RESULT_EACH (note, notes) {
+        page_line(page, name, "%s", result_string(note));
         name = "";
     }
 }

@@ -88,16 +88,16 @@ static char *words_shipped(char *to, const struct result *result, const struct r
 {
     char figure[FORMAT_MAX], range[WORDS_MAX];
     const char *about = *at->unit == 'J' ? "~" : "";
-    double value = result_number_at(result, group, at->value);
+    double value = result_number_at(group, at->value);
     if (!is_known(value)) {
         str_format(to, WORDS_MAX, "-%s", each);
-    } else if (!result_flag_at(result, NULL, "view.is_exceeded_as_shipped")) {
-        double plus_minus = result_number_at(result, group, at->plus_minus);
+    } else if (!result_flag_at(result->items, "view.is_exceeded_as_shipped")) {
+        double plus_minus = result_number_at(group, at->plus_minus);
         str_format(to, WORDS_MAX, "%s%s%s", about,
                    format_with_error(figure, value, plus_minus, at->unit), each);
     } else {
-        words_range(range, result_number_at(result, group, at->low),
-                    result_number_at(result, group, at->high), at->unit);
+        words_range(range, result_number_at(group, at->low), result_number_at(group, at->high),
+                    at->unit);
         str_format(to, WORDS_MAX, "%s%s%s (%.60s as shipped)", about,
                    format_rough(figure, value, at->unit), each, range);
     }
@@ -119,24 +119,23 @@ char *words_latency(char *to, const struct result *result)
     return words_shipped(to, result, result->items, &LATENCY, "");
 }
 
-char *words_divided(char *to, const struct result *result, const struct result_item *estimate)
+char *words_divided(char *to, const struct result_item *estimate)
 {
     char share[WORDS_MAX];
-    double divided = result_number_at(result, estimate, "setting.divided");
+    double divided = result_number_at(estimate, "setting.divided");
     if (!(divided < 0.995))
         return NULL;
-    str_format(
-        to, WORDS_MAX, "tensor parallel over %.0f devices: %s of MACs split, rest replicated",
-        result_number_at(result, estimate, "setting.tensor_parallel"), words_share(share, divided));
+    str_format(to, WORDS_MAX,
+               "tensor parallel over %.0f devices: %s of MACs split, rest replicated",
+               result_number_at(estimate, "setting.tensor_parallel"), words_share(share, divided));
     return to;
 }
 
-struct tariff words_tariff(const struct result *result, const struct result_item *operating)
+struct tariff words_tariff(const struct result_item *operating)
 {
     return (struct tariff){
-        .price_per_kwh = result_value(result_at(result, operating, "price_per_kwh")),
-        .gco2_per_kwh = result_value(result_at(result, operating, "gco2_per_kwh")),
-        .device_price_per_hour =
-            result_value(result_at(result, operating, "device_price_per_hour")),
+        .price_per_kwh = result_value(result_at(operating, "price_per_kwh")),
+        .gco2_per_kwh = result_value(result_at(operating, "gco2_per_kwh")),
+        .device_price_per_hour = result_value(result_at(operating, "device_price_per_hour")),
     };
 }

@@ -31,9 +31,9 @@ char *words_energy(char *to, const struct result *result, const char *group, con
 char *words_latency(char *to, const struct result *result);
 /* "tensor parallel over 2 devices: 0.01 % of MACs split, rest replicated"; NULL if nearly all are split.  estimate: the
  * outermost group, or a point. */
-char *words_divided(char *to, const struct result *result, const struct result_item *estimate);
+char *words_divided(char *to, const struct result_item *estimate);
 
 /* The prices of a group "operating". */
-struct tariff words_tariff(const struct result *result, const struct result_item *operating);
+struct tariff words_tariff(const struct result_item *operating);
 
 #endif

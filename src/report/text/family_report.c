@@ -26,12 +26,12 @@ struct family {
 /* A shipped model by its --model name; files by their differences, "file" for "models/file.gguf". */
 static void name_members(struct family *family)
 {
-    size_t count = result_length(family->result, family->models);
+    size_t count = result_length(family->models);
     size_t i = 0;
     struct run_point *points = xcalloc(count + 1, sizeof *points);
     const struct run_point **list = xcalloc(count + 1, sizeof *list);
-    RESULT_EACH (member, family->result, family->models) {
-        const char *name = str_last_part(result_text_at(family->result, member, "model"));
+    RESULT_EACH (member, family->models) {
+        const char *name = str_last_part(result_text_at(member, "model"));
         const char *end = strstr(name, ".gguf");
         size_t length = end && !end[5] ? (size_t)(end - name) : strlen(name);
         chars_format(points[i].model, "%.*s", (int)length, name);
@@ -41,8 +41,8 @@ static void name_members(struct family *family)
     }
     run_names_of(list, count, FAMILY_LETTERS, &family->names);
     i = 0;
-    RESULT_EACH (member, family->result, family->models) {
-        if (str_equal(points[i].model, result_text_at(family->result, member, "model")))
+    RESULT_EACH (member, family->models) {
+        if (str_equal(points[i].model, result_text_at(member, "model")))
             chars_copy(family->names.names[i], points[i].model);
         i++;
     }
@@ -53,7 +53,7 @@ static void name_members(struct family *family)
 static const char *name_of(const struct family *family, const struct result_item *member)
 {
     size_t i = 0;
-    RESULT_EACH (other, family->result, family->models) {
+    RESULT_EACH (other, family->models) {
         if (other == member)
             break;
         i++;
@@ -64,12 +64,11 @@ static const char *name_of(const struct family *family, const struct result_item
 /* ---- the table ---- */
 
 /* Without its ±, which is common to all rows and stated once. */
-static const char *member_figure(char *to, const struct result *result,
-                                 const struct result_item *member, const char *key,
+static const char *member_figure(char *to, const struct result_item *member, const char *key,
                                  const char *unit)
 {
-    bool estimated = str_equal(result_text_at(result, member, "energy.method"), "estimated");
-    double value = result_number_at(result, member, key);
+    bool estimated = str_equal(result_text_at(member, "energy.method"), "estimated");
+    double value = result_number_at(member, key);
     char figure[FORMAT_MAX];
     if (estimated)
         format_rough(figure, value, unit);
@@ -79,23 +78,22 @@ static const char *member_figure(char *to, const struct result *result,
     return to;
 }
 
-static void add_member(struct table *table, const struct result *result,
-                       const struct result_item *member, const char *name)
+static void add_member(struct table *table, const struct result_item *member, const char *name)
 {
     char cell[FORMAT_MAX];
-    double low = result_number_at(result, member, "accuracy_interval_95.0");
-    double rate = result_number_at(result, member, "output_tokens_per_s");
-    table_addf(table, "%s %s", result_flag_at(result, member, "on_frontier") ? "*" : " ", name);
-    table_add(table, format_percent(cell, result_number_at(result, member, "accuracy")));
+    double low = result_number_at(member, "accuracy_interval_95.0");
+    double rate = result_number_at(member, "output_tokens_per_s");
+    table_addf(table, "%s %s", result_flag_at(member, "on_frontier") ? "*" : " ", name);
+    table_add(table, format_percent(cell, result_number_at(member, "accuracy")));
     if (is_known(low))
         table_addf(table, "%.0f-%.0f %%", 100 * low,
-                   100 * result_number_at(result, member, "accuracy_interval_95.1"));
+                   100 * result_number_at(member, "accuracy_interval_95.1"));
     else
         table_add(table, "");
-    table_add(table, member_figure(cell, result, member, "joules_per_query", "J"));
-    table_add(table, member_figure(cell, result, member, "joules_per_output_token", "J"));
-    table_add(table, member_figure(cell, result, member, "ipj", "1/J"));
-    table_add(table, member_figure(cell, result, member, "ipw", "1/W"));
+    table_add(table, member_figure(cell, member, "joules_per_query", "J"));
+    table_add(table, member_figure(cell, member, "joules_per_output_token", "J"));
+    table_add(table, member_figure(cell, member, "ipj", "1/J"));
+    table_add(table, member_figure(cell, member, "ipw", "1/W"));
     table_add_known(table, rate, "%.0f", rate);
 }
 
@@ -113,8 +111,8 @@ static void write_members(const struct family *family, bool color, struct text *
     struct table table = TABLE(headings);
     size_t count = table.width, needed = 5, widths[COUNT_OF(headings)] = {0};
     size_t width = 0; /* each column follows a space or two */
-    RESULT_EACH (member, family->result, family->models)
-        add_member(&table, family->result, member, name_of(family, member));
+    RESULT_EACH (member, family->models)
+        add_member(&table, member, name_of(family, member));
     table_widen(&table, widths);
     for (size_t c = 0; c < count; c++)
         width += widths[c] ? widths[c] + (c ? 2 : 1) : 0;
@@ -130,13 +128,12 @@ static void write_members(const struct family *family, bool color, struct text *
 /* The most accurate, and among equals the cheapest; or the cheapest.  NULL if the figure is unknown. */
 static const struct result_item *best_member(const struct family *family, bool accurate)
 {
-    const struct result *result = family->result;
     const struct result_item *best = NULL;
-    RESULT_EACH (member, result, family->models) {
-        double accuracy = result_number_at(result, member, "accuracy");
-        double joules = result_number_at(result, member, "joules_per_query");
-        double gain = best ? accuracy - result_number_at(result, best, "accuracy") : 1;
-        double saved = best ? result_number_at(result, best, "joules_per_query") - joules : 1;
+    RESULT_EACH (member, family->models) {
+        double accuracy = result_number_at(member, "accuracy");
+        double joules = result_number_at(member, "joules_per_query");
+        double gain = best ? accuracy - result_number_at(best, "accuracy") : 1;
+        double saved = best ? result_number_at(best, "joules_per_query") - joules : 1;
         if (!is_known(accurate ? accuracy : joules))
             continue;
         if (accurate ? gain > 0 || (gain == 0 && saved > 0) : saved > 0)
@@ -148,13 +145,11 @@ static const struct result_item *best_member(const struct family *family, bool a
 static void write_best(const struct family *family, const struct result_item *member,
                        const char *what, struct text *out)
 {
-    const struct result *result = family->result;
     char share[FORMAT_MAX], joules[FORMAT_MAX];
     text_addf(out, " %s: %s%s", plain_text(name_of(family, member)).text, what,
-              format_percent(share, result_number_at(result, member, "accuracy")));
-    if (is_known(result_number_at(result, member, "joules_per_query")))
-        text_addf(out, ", %s per query",
-                  member_figure(joules, result, member, "joules_per_query", "J"));
+              format_percent(share, result_number_at(member, "accuracy")));
+    if (is_known(result_number_at(member, "joules_per_query")))
+        text_addf(out, ", %s per query", member_figure(joules, member, "joules_per_query", "J"));
     text_add(out, "\n");
 }
 
@@ -162,7 +157,7 @@ static void write_answer(const struct family *family, struct text *out)
 {
     const struct result_item *accurate = best_member(family, true);
     const struct result_item *cheap = best_member(family, false);
-    if (result_length(family->result, family->models) < 2)
+    if (result_length(family->models) < 2)
         return;
     if (accurate)
         write_best(family, accurate,
@@ -183,19 +178,18 @@ static void wrap(struct text *words, size_t indent, struct text *out)
 /* Evidence common to all energies. */
 static void write_evidence(const struct family *family, struct text *out)
 {
-    const struct result *result = family->result;
     char method[FORMAT_MAX], coverage[FORMAT_MAX];
-    RESULT_EACH (member, result, family->models) {
-        const struct result_item *energy = result_get(result, member, "energy");
-        const char *name = result_text_at(result, energy, "method");
-        double joules = result_number_at(result, energy, "joules");
+    RESULT_EACH (member, family->models) {
+        const struct result_item *energy = result_get(member, "energy");
+        const char *name = result_text_at(energy, "method");
+        double joules = result_number_at(energy, "joules");
         struct text words = {0};
         if (!is_known(joules))
             continue;
         text_addf(&words, "energy %s by %s, ±%.2g %% common to all rows, coverage %s",
-                  format_method(method, name), result_text_at(result, energy, "source"),
-                  100 * result_number_at(result, energy, "plus_minus") / joules,
-                  format_percent(coverage, result_number_at(result, energy, "coverage")));
+                  format_method(method, name), result_text_at(energy, "source"),
+                  100 * result_number_at(energy, "plus_minus") / joules,
+                  format_percent(coverage, result_number_at(energy, "coverage")));
         wrap(&words, 1, out);
         if (str_equal(name, "estimated"))
             text_add(out, " ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
@@ -204,18 +198,16 @@ static void write_evidence(const struct family *family, struct text *out)
     text_add(out, " energy   unknown: no sensor\n");
 }
 
-static const struct result_item *findings_of(const struct result *result,
-                                             const struct result_item *member)
+static const struct result_item *findings_of(const struct result_item *member)
 {
-    return result_at(result, member, "conditions.findings");
+    return result_at(member, "conditions.findings");
 }
 
-static bool has_finding(const struct result *result, const struct result_item *member,
-                        const char *code)
+static bool has_finding(const struct result_item *member, const char *code)
 {
-    const struct result_item *findings = findings_of(result, member);
-    RESULT_EACH (finding, result, findings)
-        if (str_equal(result_text_at(result, finding, "code"), code))
+    const struct result_item *findings = findings_of(member);
+    RESULT_EACH (finding, findings)
+        if (str_equal(result_text_at(finding, "code"), code))
             return true;
     return false;
 }
@@ -224,19 +216,18 @@ static bool has_finding(const struct result *result, const struct result_item *m
 static bool write_finding(const struct family *family, const struct result_item *of,
                           const struct result_item *finding, bool red, struct text *out)
 {
-    const struct result *result = family->result;
     size_t before = 0, having = 0;
     struct text words = {0};
-    RESULT_EACH (member, result, family->models) {
-        bool has = has_finding(result, member, result_text_at(result, finding, "code"));
+    RESULT_EACH (member, family->models) {
+        bool has = has_finding(member, result_text_at(finding, "code"));
         having += has;
         before += has && member < of;
     }
     if (before)
         return false;
-    finding_words(result, finding, false, false, &words);
+    finding_words(finding, false, false, &words);
     if (having > 1)
-        text_addf(&words, " (%zu of %zu models)", having, result_length(result, family->models));
+        text_addf(&words, " (%zu of %zu models)", having, result_length(family->models));
     text_add(out, red ? "\033[31m" : "");
     wrap(&words, 3, out);
     text_add(out, red ? "\033[0m" : "");
@@ -247,13 +238,12 @@ static bool write_finding(const struct family *family, const struct result_item 
 static void write_findings(const struct family *family, bool color, struct text *out)
 {
     static const char *const SEVERITIES[] = {"invalid", "warning"};
-    const struct result *result = family->result;
     bool any = false;
     for (size_t i = 0; i < COUNT_OF(SEVERITIES); i++)
-        RESULT_EACH (member, result, family->models) {
-            const struct result_item *findings = findings_of(result, member);
-            RESULT_EACH (finding, result, findings)
-                if (str_equal(result_text_at(result, finding, "severity"), SEVERITIES[i]))
+        RESULT_EACH (member, family->models) {
+            const struct result_item *findings = findings_of(member);
+            RESULT_EACH (finding, findings)
+                if (str_equal(result_text_at(finding, "severity"), SEVERITIES[i]))
                     any |= write_finding(family, member, finding, color && i == 0, out);
         }
     text_add(out, any ? "\n" : "");
@@ -271,14 +261,13 @@ static void family_text(const struct result *result, bool color, struct text *ou
     write_findings(&family, color, out);
     write_members(&family, color, out);
     text_add(out, "\n * Pareto-optimal: no other is as accurate for as little energy\n");
-    RESULT_EACH (member, result, family.models)
-        if (result_text_at(result, member, "error")[0])
-            text_addf(out, " failed   %s: %s\n",
-                      plain_text(result_text_at(result, member, "model")).text,
-                      result_text_at(result, member, "error"));
+    RESULT_EACH (member, family.models)
+        if (result_text_at(member, "error")[0])
+            text_addf(out, " failed   %s: %s\n", plain_text(result_text_at(member, "model")).text,
+                      result_text_at(member, "error"));
     text_add(out, "\n");
-    RESULT_EACH (member, result, family.models) {
-        const char *directory = result_text_at(result, member, "output_dir");
+    RESULT_EACH (member, family.models) {
+        const char *directory = result_text_at(member, "output_dir");
         if (!directory[0])
             continue;
         text_add(out, " ");

@@ -373,8 +373,7 @@ char *format_about(char *to, double s)
     return to;
 }
 
-void format_activities(const struct result *result, const struct result_item *conditions,
-                       struct text *out)
+void format_activities(const struct result_item *conditions, struct text *out)
 {
     static const struct {
         const char *key, *label;
@@ -382,15 +381,15 @@ void format_activities(const struct result *result, const struct result_item *co
                  {"dram_active", "DRAM"}, {"tensor_active", "tensor"},
                  {"fp64_active", "FP64"}, {"fp32_active", "FP32"},
                  {"fp16_active", "FP16"}, {"utilization", "utilization"}};
-    RESULT_EACH (device, result, result_at(result, conditions, "devices")) {
-        const struct result_item *activity = result_get(result, device, "activity");
+    RESULT_EACH (device, result_at(conditions, "devices")) {
+        const struct result_item *activity = result_get(device, "activity");
         const char *between = "";
-        const char *source = result_text_at(result, activity, "source");
+        const char *source = result_text_at(activity, "source");
         if (!activity || !source[0])
             continue;
-        text_addf(out, "   %s activity: ", result_text_at(result, device, "id"));
+        text_addf(out, "   %s activity: ", result_text_at(device, "id"));
         for (size_t k = 0; k < COUNT_OF(UNITS); k++) {
-            double share = result_number_at(result, activity, UNITS[k].key);
+            double share = result_number_at(activity, UNITS[k].key);
             if (!is_known(share))
                 continue;
             text_addf(out, "%s%s %.0f %%", between, UNITS[k].label, 100 * share);
@@ -418,8 +417,7 @@ void table_release(struct table *table)
 
 void table_add(struct table *table, const char *cell)
 {
-    XGROW(table->cells, table->count, table->capacity);
-    table->cells[table->count++] = xstrdup(cell);
+    *XADD(table->cells, table->count, table->capacity) = xstrdup(cell);
 }
 
 void table_add_number(struct table *table, double value)

@@ -77,8 +77,7 @@ char *format_cost(char *to, const struct charge *charge, const char *currency);
 char *format_emissions(char *to, const struct charge *charge);
 
 /* A line for each GPU: the activity of its units, and the source. */
-void format_activities(const struct result *result, const struct result_item *conditions,
-                       struct text *out);
+void format_activities(const struct result_item *conditions, struct text *out);
 
 /* ---- tables ---- */
 

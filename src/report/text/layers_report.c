@@ -14,35 +14,14 @@
 static const char *const PHASES[] = {"prefill", "decode"};
 enum { PHASE_COUNT = COUNT_OF(PHASES) };
 
-/* A model of the result, or one of its rows. */
-struct view {
-    const struct result *result;
-    const struct result_item *of;
-};
-
-static double number(const struct view *view, const char *path)
+static const char *mark(const struct result_item *model)
 {
-    return result_number_at(view->result, view->of, path);
+    return str_equal(result_text_at(model, "method"), "estimated") ? "~" : "";
 }
 
-static const char *string(const struct view *view, const char *path)
+static const char *name_of(const struct result_item *model)
 {
-    return result_text_at(view->result, view->of, path);
-}
-
-static const struct result_item *list(const struct view *view, const char *path)
-{
-    return result_at(view->result, view->of, path);
-}
-
-static const char *mark(const struct view *model)
-{
-    return str_equal(string(model, "method"), "estimated") ? "~" : "";
-}
-
-static const char *name_of(const struct view *model)
-{
-    const char *path = string(model, "model");
+    const char *path = result_text_at(model, "model");
     const char *slash = strrchr(path, '/');
     if (slash)
         return slash + 1;
@@ -51,26 +30,27 @@ static const char *name_of(const struct view *model)
 
 /* ---- the workload ---- */
 
-static void write_head(const struct view *model, struct text *out)
+static void write_head(const struct result_item *model, struct text *out)
 {
     char size[FORMAT_MAX];
     const char *before = "";
     text_addf(out, " energy by layer of %s%s\n", plain_text(name_of(model)).text,
-              number(model, "interrupted") == 1 ? " (interrupted: partial)" : "");
+              result_number_at(model, "interrupted") == 1 ? " (interrupted: partial)" : "");
     text_addf(out, " %s: %.4g M parameters, %s, %.0f layers; %.0f threads\n",
-              plain_text(string(model, "description")).text, number(model, "parameters") * 1e-6,
-              format_bytes(size, number(model, "tensor_bytes")), number(model, "layer_count"),
-              number(model, "workload.threads"));
+              plain_text(result_text_at(model, "description")).text,
+              result_number_at(model, "parameters") * 1e-6,
+              format_bytes(size, result_number_at(model, "tensor_bytes")),
+              result_number_at(model, "layer_count"), result_number_at(model, "workload.threads"));
     text_add(out, " one pass: prompts of ");
-    const struct result_item *prompts = list(model, "workload.prompt_tokens");
-    RESULT_EACH (tokens, model->result, prompts) {
+    const struct result_item *prompts = result_at(model, "workload.prompt_tokens");
+    RESULT_EACH (tokens, prompts) {
         text_addf(out, "%s%.0f", before, result_value(tokens));
         before = ", ";
     }
     text_addf(out, " tokens and %.0f generated after each",
-              number(model, "workload.generated_tokens"));
-    if (number(model, "workload.batch") > 1)
-        text_addf(out, ", batch of %.0f sequences", number(model, "workload.batch"));
+              result_number_at(model, "workload.generated_tokens"));
+    if (result_number_at(model, "workload.batch") > 1)
+        text_addf(out, ", batch of %.0f sequences", result_number_at(model, "workload.batch"));
     text_add(out, "\n\n");
 }
 
@@ -95,25 +75,26 @@ static void add_component_name(struct table *table, const char *name)
     table_add(table, label);
 }
 
-static void add_component(struct table *table, const struct view *model,
-                          const struct view *component)
+static void add_component(struct table *table, const struct result_item *model,
+                          const struct result_item *component)
 {
     char cell[FORMAT_MAX];
-    table_add(table, string(component, "phase"));
-    add_component_name(table, string(component, "name"));
-    table_add(table, format_si(cell, number(component, "time_s"), "s"));
+    table_add(table, result_text_at(component, "phase"));
+    add_component_name(table, result_text_at(component, "name"));
+    table_add(table, format_si(cell, result_number_at(component, "time_s"), "s"));
     table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, number(component, "energy_j"),
-                                 number(component, "plus_minus"), "J"));
-    table_add(table, format_percent(cell, number(component, "share")));
-    table_add(table, format_percent(cell, number(component, "flops_share")));
-    table_add(table, format_percent(cell, number(component, "bytes_share")));
-    table_add(table, format_si(cell, number(component, "joules_per_gflop"), "J"));
-    table_add(table, format_si(cell, number(component, "joules_per_gb"), "J"));
-    table_add(table, string(component, "method")[0] ? string(component, "method") : "unknown");
+               format_with_error(cell, result_number_at(component, "energy_j"),
+                                 result_number_at(component, "plus_minus"), "J"));
+    table_add(table, format_percent(cell, result_number_at(component, "share")));
+    table_add(table, format_percent(cell, result_number_at(component, "flops_share")));
+    table_add(table, format_percent(cell, result_number_at(component, "bytes_share")));
+    table_add(table, format_si(cell, result_number_at(component, "joules_per_gflop"), "J"));
+    table_add(table, format_si(cell, result_number_at(component, "joules_per_gb"), "J"));
+    table_add(table, result_text_at(component, "method")[0] ? result_text_at(component, "method")
+                                                            : "unknown");
 }
 
-static void write_components(const struct view *model, bool color, struct text *out)
+static void write_components(const struct result_item *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false}, {"component", false}, {"time", true},  {"energy", true},
@@ -121,9 +102,9 @@ static void write_components(const struct view *model, bool color, struct text *
         {"a GB", true},   {"method", false},
     };
     struct table table = TABLE(COLUMNS);
-    const struct result_item *components = list(model, "components");
-    RESULT_EACH (one, model->result, components)
-        add_component(&table, model, &(struct view){model->result, one});
+    const struct result_item *components = result_at(model, "components");
+    RESULT_EACH (one, components)
+        add_component(&table, model, one);
     table_print(&table, "   ", color, out);
     text_add(out, "   share: of the components' joules; FLOPs, bytes: share of the phase's, "
                   "counted from the model's shapes\n\n");
@@ -132,23 +113,24 @@ static void write_components(const struct view *model, bool color, struct text *
 /* ---- layers ---- */
 
 /* Of the components of one phase. */
-static double sum_of_phase(const struct view *layer, const char *phase, const char *key)
+static double sum_of_phase(const struct result_item *layer, const char *phase, const char *key)
 {
     double sum = 0;
-    const struct result_item *components = list(layer, "components");
-    RESULT_EACH (one, layer->result, components)
-        if (str_equal(result_text_at(layer->result, one, "phase"), phase))
-            sum += result_number_at(layer->result, one, key);
+    const struct result_item *components = result_at(layer, "components");
+    RESULT_EACH (one, components)
+        if (str_equal(result_text_at(one, "phase"), phase))
+            sum += result_number_at(one, key);
     return sum;
 }
 
-static void add_layer(struct table *table, const struct view *model, const struct view *layer)
+static void add_layer(struct table *table, const struct result_item *model,
+                      const struct result_item *layer)
 {
     char cell[FORMAT_MAX];
     double all = 0;
-    double whole = number(model, "components_j");
-    if (result_get(layer->result, layer->of, "index"))
-        table_addf(table, "%.0f", number(layer, "index"));
+    double whole = result_number_at(model, "components_j");
+    if (result_get(layer, "index"))
+        table_addf(table, "%.0f", result_number_at(layer, "index"));
     else
         table_add(table, "outside");
     for (size_t phase = 0; phase < PHASE_COUNT; phase++) {
@@ -161,19 +143,19 @@ static void add_layer(struct table *table, const struct view *model, const struc
     table_add(table, format_percent(cell, whole > 0 ? all / whole : UNKNOWN));
 }
 
-static void write_layers(const struct view *model, bool color, struct text *out)
+static void write_layers(const struct result_item *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"layer", true},       {"prefill time", true}, {"energy", true},
         {"decode time", true}, {"energy", true},       {"share", true},
     };
     struct table table = TABLE(COLUMNS);
-    const struct result_item *layers = list(model, "layers");
-    if (str_equal(string(model, "granularity"), "phase"))
+    const struct result_item *layers = result_at(model, "layers");
+    if (str_equal(result_text_at(model, "granularity"), "phase"))
         return;
-    RESULT_EACH (one, model->result, layers)
-        add_layer(&table, model, &(struct view){model->result, one});
-    add_layer(&table, model, &(struct view){model->result, list(model, "outside")});
+    RESULT_EACH (one, layers)
+        add_layer(&table, model, one);
+    add_layer(&table, model, result_at(model, "outside"));
     table_print(&table, "   ", color, out);
     text_add(out, "\n");
 }
@@ -181,36 +163,37 @@ static void write_layers(const struct view *model, bool color, struct text *out)
 /* ---- settings ---- */
 
 /* Share of the components with this prefix in the components' joules of a setting. */
-static double part_of_setting(const struct view *setting, const char *prefix)
+static double part_of_setting(const struct result_item *setting, const char *prefix)
 {
     double sum = 0, part = 0;
-    const struct result_item *components = list(setting, "components");
-    RESULT_EACH (one, setting->result, components) {
-        double joules = result_number_at(setting->result, one, "energy_j");
+    const struct result_item *components = result_at(setting, "components");
+    RESULT_EACH (one, components) {
+        double joules = result_number_at(one, "energy_j");
         sum += joules;
-        part += str_starts(result_text_at(setting->result, one, "name"), prefix) ? joules : 0;
+        part += str_starts(result_text_at(one, "name"), prefix) ? joules : 0;
     }
     return sum > 0 && part > 0 ? part / sum : UNKNOWN;
 }
 
-static void add_setting(struct table *table, const struct view *model, const struct view *setting)
+static void add_setting(struct table *table, const struct result_item *model,
+                        const struct result_item *setting)
 {
     static const char *const PARTS[] = {"attn_", "attn_scores", "ffn_"};
     char cell[FORMAT_MAX];
-    table_add(table, string(setting, "phase"));
-    table_addf(table, "%.0f", number(setting, "prompt_tokens"));
-    table_add(table, format_si(cell, number(setting, "tokens_per_s"), ""));
-    table_addf(
-        table, "%s%s", mark(model),
-        format_with_error(cell, number(setting, "energy_j"), number(setting, "plus_minus"), "J"));
-    table_add(table, format_si(cell, number(setting, "energy_per_token_j"), "J"));
+    table_add(table, result_text_at(setting, "phase"));
+    table_addf(table, "%.0f", result_number_at(setting, "prompt_tokens"));
+    table_add(table, format_si(cell, result_number_at(setting, "tokens_per_s"), ""));
+    table_addf(table, "%s%s", mark(model),
+               format_with_error(cell, result_number_at(setting, "energy_j"),
+                                 result_number_at(setting, "plus_minus"), "J"));
+    table_add(table, format_si(cell, result_number_at(setting, "energy_per_token_j"), "J"));
     for (size_t i = 0; i < COUNT_OF(PARTS); i++)
         table_add(table, format_percent(cell, part_of_setting(setting, PARTS[i])));
-    table_addf(table, "%+.1f %%", number(setting, "overhead_pct"));
-    table_addf(table, "%.0f", number(setting, "windows"));
+    table_addf(table, "%+.1f %%", result_number_at(setting, "overhead_pct"));
+    table_addf(table, "%.0f", result_number_at(setting, "windows"));
 }
 
-static void write_settings(const struct view *model, bool color, struct text *out)
+static void write_settings(const struct result_item *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},    {"prompt", true},    {"tokens/s", true}, {"energy", true},
@@ -218,9 +201,9 @@ static void write_settings(const struct view *model, bool color, struct text *ou
         {"overhead", true},  {"windows", true},
     };
     struct table table = TABLE(COLUMNS);
-    const struct result_item *settings = list(model, "settings");
-    RESULT_EACH (one, model->result, settings)
-        add_setting(&table, model, &(struct view){model->result, one});
+    const struct result_item *settings = result_at(model, "settings");
+    RESULT_EACH (one, settings)
+        add_setting(&table, model, one);
     table_print(&table, "   ", color, out);
     text_add(out, "   energy: of whole windows, including idle\n\n");
 }
@@ -228,88 +211,94 @@ static void write_settings(const struct view *model, bool color, struct text *ou
 /* ---- the energy balance and its checks ---- */
 
 /* Power without the work: idle, and of busy-waiting threads. */
-static void write_floor(const struct view *model, struct text *out)
+static void write_floor(const struct result_item *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX];
-    double idle_w = number(model, "idle.power_w");
-    double awake_w = number(model, "awake.power_w");
-    double whole = number(model, "components_j");
+    double idle_w = result_number_at(model, "idle.power_w");
+    double awake_w = result_number_at(model, "awake.power_w");
+    double whole = result_number_at(model, "components_j");
     if (is_known(idle_w))
         text_addf(out, "   idle %s",
-                  format_with_error(a, idle_w, number(model, "idle.plus_minus"), "W"));
+                  format_with_error(a, idle_w, result_number_at(model, "idle.plus_minus"), "W"));
     if (is_known(awake_w))
-        text_addf(out, "%sbusy-waiting %s: %s of the components' joules",
-                  is_known(idle_w) ? ", " : "   ", format_si(a, awake_w, "W"),
-                  format_percent(b, whole > 0 ? number(model, "awake_j") / whole : UNKNOWN));
+        text_addf(
+            out, "%sbusy-waiting %s: %s of the components' joules", is_known(idle_w) ? ", " : "   ",
+            format_si(a, awake_w, "W"),
+            format_percent(b, whole > 0 ? result_number_at(model, "awake_j") / whole : UNKNOWN));
     text_add(out, is_known(idle_w) || is_known(awake_w) ? "\n" : "");
 }
 
-static void write_checks(const struct view *model, struct text *out)
+static void write_checks(const struct result_item *model, struct text *out)
 {
     char cell[FORMAT_MAX];
-    double closure = number(model, "closure");
-    double null = number(model, "null_test.difference_pct");
+    double closure = result_number_at(model, "closure");
+    double null = result_number_at(model, "null_test.difference_pct");
     if (is_known(closure))
         text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
-                  100 * closure, number(model, "closure_pass") == 1 ? "passed" : "FAILED");
+                  100 * closure,
+                  result_number_at(model, "closure_pass") == 1 ? "passed" : "FAILED");
     if (is_known(null))
         text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
                   null < 0 ? "" : "+",
-                  format_figure(cell, null / 100, number(model, "null_test.plus_minus") / 100, "%"),
-                  number(model, "null_test.pass") == 1 ? "passed" : "FAILED");
+                  format_figure(cell, null / 100,
+                                result_number_at(model, "null_test.plus_minus") / 100, "%"),
+                  result_number_at(model, "null_test.pass") == 1 ? "passed" : "FAILED");
 }
 
-static void write_account(const struct view *model, struct text *out)
+static void write_account(const struct result_item *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX], c[FORMAT_MAX], d[FORMAT_MAX];
-    double idle = number(model, "idle_j");
-    if (!string(model, "attribution")[0]) {
-        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", string(model, "energy.note"));
+    double idle = result_number_at(model, "idle_j");
+    if (!result_text_at(model, "attribution")[0]) {
+        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n",
+                  result_text_at(model, "energy.note"));
         return;
     }
-    format_with_error(d, number(model, "energy.joules"), number(model, "energy.plus_minus"), "J");
+    format_with_error(d, result_number_at(model, "energy.joules"),
+                      result_number_at(model, "energy.plus_minus"), "J");
     text_addf(out, "   per pass: components %s + idle %s + unattributed %s = total %s%s\n",
-              format_si(a, number(model, "components_j"), "J"),
+              format_si(a, result_number_at(model, "components_j"), "J"),
               is_known(idle) ? format_si(b, idle, "J") : "unknown",
-              format_si(c, number(model, "unattributed_j"), "J"), mark(model), d);
+              format_si(c, result_number_at(model, "unattributed_j"), "J"), mark(model), d);
     write_checks(model, out);
     write_floor(model, out);
-    if (!str_equal(string(model, "attribution"), "nnls"))
+    if (!str_equal(result_text_at(model, "attribution"), "nnls"))
         text_add(out, "   the windows cannot separate components by energy: within a phase, joules "
                       "are proportional to time\n");
 }
 
-static void write_notes(const struct view *model, struct text *out)
+static void write_notes(const struct result_item *model, struct text *out)
 {
     char cell[FORMAT_MAX];
     double stride = 1;
-    double rounds = number(model, "rounds");
-    double overhead = number(model, "overhead_pct");
-    const struct result_item *settings = list(model, "settings");
-    RESULT_EACH (setting, model->result, settings)
-        stride = fmax(stride, result_number_at(model->result, setting, "stride"));
-    text_addf(out, "   granularity %s, ", string(model, "granularity"));
+    double rounds = result_number_at(model, "rounds");
+    double overhead = result_number_at(model, "overhead_pct");
+    const struct result_item *settings = result_at(model, "settings");
+    RESULT_EACH (setting, settings)
+        stride = fmax(stride, result_number_at(setting, "stride"));
+    text_addf(out, "   granularity %s, ", result_text_at(model, "granularity"));
     if (stride > 1)
         text_addf(out, "one layer in %.0f at a time, ", stride);
     text_addf(out, "%.0f round%s; instrumentation overhead %s%s\n", rounds, str_plural(rounds),
               overhead < 0 ? "" : "+",
-              format_figure(cell, overhead / 100, number(model, "overhead_plus_minus") / 100, "%"));
+              format_figure(cell, overhead / 100,
+                            result_number_at(model, "overhead_plus_minus") / 100, "%"));
     if (mark(model)[0])
         text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
-    if (string(model, "work_unknown")[0])
-        text_addf(out, "   work not counted: %s\n", string(model, "work_unknown"));
+    if (result_text_at(model, "work_unknown")[0])
+        text_addf(out, "   work not counted: %s\n", result_text_at(model, "work_unknown"));
     text_add(out, "\n");
 }
 
-static void write_model(const struct view *model, bool color, struct text *out)
+static void write_model(const struct result_item *model, bool color, struct text *out)
 {
     text_add(out, "\n");
     write_head(model, out);
-    if (number(model, "rounds") == 0) {
+    if (result_number_at(model, "rounds") == 0) {
         text_add(out, "   no round was completed\n\n");
         return;
     }
-    findings_text(model->result, list(model, "conditions.findings"), color, out);
+    findings_text(result_at(model, "conditions.findings"), color, out);
     write_components(model, color, out);
     write_layers(model, color, out);
     write_settings(model, color, out);
@@ -320,46 +309,44 @@ static void write_model(const struct view *model, bool color, struct text *out)
 /* ---- several models ---- */
 
 /* Joules per token over all prompt lengths with known energy. */
-static double joules_per_token(const struct view *model, const char *phase)
+static double joules_per_token(const struct result_item *model, const char *phase)
 {
     double joules = 0, tokens = 0;
-    const struct result_item *settings = list(model, "settings");
-    RESULT_EACH (one, model->result, settings) {
-        double energy = result_number_at(model->result, one, "energy_j");
-        if (str_equal(result_text_at(model->result, one, "phase"), phase) && is_known(energy)) {
+    const struct result_item *settings = result_at(model, "settings");
+    RESULT_EACH (one, settings) {
+        double energy = result_number_at(one, "energy_j");
+        if (str_equal(result_text_at(one, "phase"), phase) && is_known(energy)) {
             joules += energy;
-            tokens += result_number_at(model->result, one, "tokens");
+            tokens += result_number_at(one, "tokens");
         }
     }
     return tokens > 0 ? joules / tokens : UNKNOWN;
 }
 
-static void add_model(struct table *table, const struct view *model, double first_j)
+static void add_model(struct table *table, const struct result_item *model, double first_j)
 {
     char cell[FORMAT_MAX];
-    double joules = number(model, "energy.joules");
+    double joules = result_number_at(model, "energy.joules");
     double ratio = joules / first_j;
     table_add(table, name_of(model));
-    table_add(table, format_si(cell, number(model, "parameters"), ""));
-    table_addf(table, "%.2f", number(model, "bits_per_weight"));
+    table_add(table, format_si(cell, result_number_at(model, "parameters"), ""));
+    table_addf(table, "%.2f", result_number_at(model, "bits_per_weight"));
     for (size_t phase = 0; phase < PHASE_COUNT; phase++)
         table_addf(table, "%s/token", format_si(cell, joules_per_token(model, PHASES[phase]), "J"));
     table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, joules, number(model, "energy.plus_minus"), "J"));
+               format_with_error(cell, joules, result_number_at(model, "energy.plus_minus"), "J"));
     table_add_known(table, ratio, "x %.3g", ratio);
 }
 
-static void write_comparison(const struct result *result, const struct result_item *models,
-                             bool color, struct text *out)
+static void write_comparison(const struct result_item *models, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"model", false}, {"parameters", true}, {"bits per weight", true}, {"prefill", true},
         {"decode", true}, {"per pass", true},   {"vs. first", true},
     };
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (one, result, models)
-        add_model(&table, &(struct view){result, one},
-                  result_number_at(result, models, "0.energy.joules"));
+    RESULT_EACH (one, models)
+        add_model(&table, one, result_number_at(models, "0.energy.joules"));
     table_print(&table, "   ", color, out);
     text_add(out, "\n");
 }
@@ -369,19 +356,19 @@ static void layers_text(const struct result *result, bool color, struct text *ou
     const struct result_item *models = result_find(result, "models");
     char a[FORMAT_MAX], b[FORMAT_MAX];
     if (!models) /* the result is that of one model */
-        write_model(&(struct view){result, result->items}, color, out);
-    RESULT_EACH (one, result, models)
-        write_model(&(struct view){result, one}, color, out);
-    if (result_length(result, models) > 1)
-        write_comparison(result, models, color, out);
+        write_model(result->items, color, out);
+    RESULT_EACH (one, models)
+        write_model(one, color, out);
+    if (result_length(models) > 1)
+        write_comparison(models, color, out);
     for (const char *line = NULL; (line = result_line(&result->warnings, line));)
         text_addf(out, "   warning: %s\n", plain_text(line).text);
     text_addf(out, "   ipw itself: %s reading sensors (%.0f reads)",
-              format_si(a, result_number_at(result, NULL, "own.read_s"), "s"),
-              result_number_at(result, NULL, "own.reads"));
+              format_si(a, result_number_at(result->items, "own.read_s"), "s"),
+              result_number_at(result->items, "own.reads"));
     text_addf(out, ", %s CPU and %.1f MB with the model\n\n",
-              format_si(b, result_number_at(result, NULL, "own.cpu_s"), "s"),
-              result_number_at(result, NULL, "own.rss_mb"));
+              format_si(b, result_number_at(result->items, "own.cpu_s"), "s"),
+              result_number_at(result->items, "own.rss_mb"));
 }
 
 const struct print_views LAYERS_VIEWS = {.text = layers_text};

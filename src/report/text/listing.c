@@ -17,7 +17,7 @@ enum { BRIEF_INDENT = 10, BRIEF_WIDTH = 80 };
 enum { NAME_WIDTH = 23 }; /* the longest driver name is completion_tokens_kde */
 enum { MODEL_WIDTH = 34, IDS_WIDTH = 98 };
 
-static const struct {
+static const struct kind {
     const char *kind, *what;
 } KINDS[] = {
     {"clients", "send requests to a model (--client)"},
@@ -40,72 +40,64 @@ static const struct {
 
 void listing_heading(const char *kind, bool color, struct text *out)
 {
-    const char *what = "";
-    for (size_t i = 0; i < COUNT_OF(KINDS); i++)
-        if (str_equal(KINDS[i].kind, kind))
-            what = KINDS[i].what;
-    text_addf(out, "%s%s%s: %s\n", color ? "\x1b[1m" : "", kind, color ? "\x1b[0m" : "", what);
+    const struct kind *found = STR_FIND(kind, KINDS);
+    text_addf(out, "%s%s%s: %s\n", color ? "\x1b[1m" : "", kind, color ? "\x1b[0m" : "",
+              found ? found->what : "");
 }
 
-static bool is_kind(const struct result *result, const struct result_item *list, const char *kind)
+static bool is_kind(const struct result_item *list, const char *kind)
 {
-    return str_equal(result_key(result, list), kind);
+    return str_equal(list->key, kind);
 }
 
 /* ---- rows ---- */
 
-static void write_parameters(const struct result *result, const struct result_item *row,
-                             struct text *out)
+static void write_parameters(const struct result_item *row, struct text *out)
 {
-    const struct result_item *parameters = result_get(result, row, "parameters");
-    RESULT_EACH (one, result, parameters) {
+    const struct result_item *parameters = result_get(row, "parameters");
+    RESULT_EACH (one, parameters) {
         char left[48];
-        const char *value = result_text_at(result, one, "value");
-        chars_format(left, "%s%s%s", result_text_at(result, one, "name"), value[0] ? "=" : "",
-                     value);
-        text_addf(out, "      %-26s %s\n", left, result_text_at(result, one, "help"));
+        const char *value = result_text_at(one, "value");
+        chars_format(left, "%s%s%s", result_text_at(one, "name"), value[0] ? "=" : "", value);
+        text_addf(out, "      %-26s %s\n", left, result_text_at(one, "help"));
     }
 }
 
-void listing_driver(const struct result *result, const struct result_item *row, bool is_verbose,
-                    struct text *out)
+void listing_driver(const struct result_item *row, bool is_verbose, struct text *out)
 {
-    const char *missing = result_text_at(result, row, "missing");
-    const char *note = result_text_at(result, row, "note");
-    text_addf(out, "  %-*s %s\n", NAME_WIDTH, result_text_at(result, row, "name"),
-              result_text_at(result, row, "summary"));
+    const char *missing = result_text_at(row, "missing");
+    const char *note = result_text_at(row, "note");
+    text_addf(out, "  %-*s %s\n", NAME_WIDTH, result_text_at(row, "name"),
+              result_text_at(row, "summary"));
     if (missing[0])
         text_addf(out, "  %-*s (unavailable: %s)\n", NAME_WIDTH, "", missing);
     if (note[0])
         text_addf(out, "  %-*s (%s)\n", NAME_WIDTH, "", note);
     if (is_verbose)
-        write_parameters(result, row, out);
+        write_parameters(row, out);
 }
 
-static void write_model(const struct result *result, const struct result_item *row,
-                        struct text *out)
+static void write_model(const struct result_item *row, struct text *out)
 {
     char parameters[FORMAT_MAX], macs[FORMAT_MAX], input[32];
-    double image = result_number_at(result, row, "image");
-    const char *missing = result_text_at(result, row, "missing");
-    chars_format(input, "%.0f %s",
-                 is_known(image) ? image : result_number_at(result, row, "tokens"),
+    double image = result_number_at(row, "image");
+    const char *missing = result_text_at(row, "missing");
+    chars_format(input, "%.0f %s", is_known(image) ? image : result_number_at(row, "tokens"),
                  is_known(image) ? "px" : "tokens");
-    text_addf(out, "  %-*s %9s %12s  %-11s %s (%s)\n", MODEL_WIDTH,
-              result_text_at(result, row, "name"),
-              format_si(parameters, result_number_at(result, row, "params"), ""),
-              format_si(macs, result_number_at(result, row, "macs"), "MAC"), input,
-              result_text_at(result, row, "summary"), result_text_at(result, row, "source"));
+    text_addf(out, "  %-*s %9s %12s  %-11s %s (%s)\n", MODEL_WIDTH, result_text_at(row, "name"),
+              format_si(parameters, result_number_at(row, "params"), ""),
+              format_si(macs, result_number_at(row, "macs"), "MAC"), input,
+              result_text_at(row, "summary"), result_text_at(row, "source"));
     if (missing[0])
         text_addf(out, "  %-*s (unavailable: %s)\n", MODEL_WIDTH, "", missing);
 }
 
-static void write_ids(const struct result *result, const struct result_item *list, struct text *out)
+static void write_ids(const struct result_item *list, struct text *out)
 {
     size_t column = 0;
     const char *before = "  ";
-    RESULT_EACH (row, result, list) {
-        const char *id = result_text_at(result, row, "id");
+    RESULT_EACH (row, list) {
+        const char *id = result_text_at(row, "id");
         bool is_full = column + strlen(id) + 1 > IDS_WIDTH;
         text_addf(out, "%s%s", is_full ? "\n  " : before, id);
         column = (is_full ? 0 : column) + strlen(id) + 1;
@@ -119,19 +111,19 @@ static void write_ids(const struct result *result, const struct result_item *lis
 static void write_lists(const struct result *result, bool verbose, bool color, struct text *out)
 {
     const char *before = "";
-    RESULT_EACH (list, result, result->items) {
+    RESULT_EACH (list, result->items) {
         text_add(out, before);
         before = "\n";
-        listing_heading(result_key(result, list), color, out);
-        if (is_kind(result, list, "hardware")) {
-            write_ids(result, list, out);
+        listing_heading(list->key, color, out);
+        if (is_kind(list, "hardware")) {
+            write_ids(list, out);
             continue;
         }
-        RESULT_EACH (row, result, list)
-            if (result_get(result, row, "macs"))
-                write_model(result, row, out);
+        RESULT_EACH (row, list)
+            if (result_get(row, "macs"))
+                write_model(row, out);
             else
-                listing_driver(result, row, verbose, out);
+                listing_driver(row, verbose, out);
     }
     for (const char *line = NULL; (line = result_line(&result->notes, line)); before = "")
         text_addf(out, "%s%s\n", before, line);
@@ -151,17 +143,17 @@ static void listing_verbose(const struct result *result, bool color, struct text
 static void listing_brief(const struct result *result, bool color, struct text *out)
 {
     const char *before = "";
-    RESULT_EACH (list, result, result->items) {
+    RESULT_EACH (list, result->items) {
         size_t column = BRIEF_INDENT;
-        text_addf(out, "%s%s%-*s%s", before, color ? "\x1b[1m" : "", BRIEF_INDENT,
-                  result_key(result, list), color ? "\x1b[0m" : "");
+        text_addf(out, "%s%s%-*s%s", before, color ? "\x1b[1m" : "", BRIEF_INDENT, list->key,
+                  color ? "\x1b[0m" : "");
         before = "\n";
-        if (is_kind(result, list, "hardware") || is_kind(result, list, "models")) {
-            text_addf(out, " %zu", result_length(result, list));
+        if (is_kind(list, "hardware") || is_kind(list, "models")) {
+            text_addf(out, " %zu", result_length(list));
             continue;
         }
-        RESULT_EACH (row, result, list) {
-            const char *name = result_text_at(result, row, "name");
+        RESULT_EACH (row, list) {
+            const char *name = result_text_at(row, "name");
             size_t width = strlen(name) + 1;
             if (column + width > BRIEF_WIDTH) {
                 text_addf(out, "\n%*s", BRIEF_INDENT, "");
@@ -180,10 +172,10 @@ static void listing_names(const struct result *result, bool color, struct text *
 {
     const struct result_item *models = result_find(result, "models");
     (void)color;
-    if (!result_first(result, models))
+    if (!result_first(models))
         text_add(out, "the service lists no models\n");
-    RESULT_EACH (name, result, models)
-        text_addf(out, "%s\n", plain_text(result_string(result, name)).text);
+    RESULT_EACH (name, models)
+        text_addf(out, "%s\n", plain_text(result_string(name)).text);
 }
 
 const struct print_views LISTING_VIEWS = {.text = listing_text};
@@ -198,27 +190,24 @@ static void add_known_text(struct table *table, const char *text)
     table_add(table, text[0] ? text : "-");
 }
 
-static void add_stored_run(struct table *table, const struct result *result,
-                           const struct result_item *run)
+static void add_stored_run(struct table *table, const struct result_item *run)
 {
     char cell[FORMAT_MAX];
     const char *const path[] = {"hardware", "model", "dataset"};
-    table_addf(table, "%.8s", result_text_at(result, run, "id"));
-    add_known_text(table, result_text_at(result, run, "kind"));
-    table_addf(table, "%.16s",
-               clock_text(cell, from_seconds(result_number_at(result, run, "began"))));
-    add_known_text(table, result_text_at(result, run, "host"));
+    table_addf(table, "%.8s", result_text_at(run, "id"));
+    add_known_text(table, result_text_at(run, "kind"));
+    table_addf(table, "%.16s", clock_text(cell, from_seconds(result_number_at(run, "began"))));
+    add_known_text(table, result_text_at(run, "host"));
     for (size_t i = 0; i < COUNT_OF(path); i++)
-        add_known_text(table, result_text_at(result, run, path[i]));
-    double queries = result_number_at(result, run, "queries");
+        add_known_text(table, result_text_at(run, path[i]));
+    double queries = result_number_at(run, "queries");
     table_add_known(table, queries, "%.0f", queries);
-    add_known_text(table, format_with_error(cell, result_number_at(result, run, "joules"),
-                                            result_number_at(result, run, "plus_minus"), "J"));
-    add_known_text(table,
-                   format_si(cell, result_number_at(result, run, "joules_per_output_token"), "J"));
-    double accuracy = result_number_at(result, run, "accuracy");
+    add_known_text(table, format_with_error(cell, result_number_at(run, "joules"),
+                                            result_number_at(run, "plus_minus"), "J"));
+    add_known_text(table, format_si(cell, result_number_at(run, "joules_per_output_token"), "J"));
+    double accuracy = result_number_at(run, "accuracy");
     table_add_known(table, accuracy, "%.1f %%", 100 * accuracy);
-    add_known_text(table, result_text_at(result, run, "name"));
+    add_known_text(table, result_text_at(run, "name"));
 }
 
 static void write_stored_runs(struct print_page *page)
@@ -232,8 +221,8 @@ static void write_stored_runs(struct print_page *page)
         FIGURE_COLUMN(joules),   FIGURE_COLUMN(joules_per_output_token),
         FIGURE_COLUMN(accuracy), {"name", false}};
     struct table table = TABLE(columns);
-    RESULT_EACH (run, result, result->items)
-        add_stored_run(&table, result, run);
+    RESULT_EACH (run, result->items)
+        add_stored_run(&table, run);
     bool is_empty = !table.count && !page->is_markdown;
     text_add(page->out, is_empty ? "no runs\n" : "");
     if (is_empty)

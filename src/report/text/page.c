@@ -9,17 +9,17 @@
 
 double page_number(const struct print_page *page, const char *path)
 {
-    return result_number_at(page->result, NULL, path);
+    return result_number_at(page->result->items, path);
 }
 
 const char *page_word(const struct print_page *page, const char *path)
 {
-    return result_text_at(page->result, NULL, path);
+    return result_text_at(page->result->items, path);
 }
 
 bool page_flag(const struct print_page *page, const char *path)
 {
-    return result_flag_at(page->result, NULL, path);
+    return result_flag_at(page->result->items, path);
 }
 
 const char *page_style(const struct print_page *page, enum page_style style)

@@ -80,10 +80,10 @@ void power_view_table(struct print_page *page, struct table *table)
 void power_view_findings(struct print_page *page)
 {
     const struct result_item *findings = result_find(page->result, "findings");
-    if (result_first(page->result, findings))
+    if (result_first(findings))
         power_view_heading(page, "Data checks");
-    RESULT_EACH (finding, page->result, findings) {
-        finding_words(page->result, finding, true, page->color, &page->words);
+    RESULT_EACH (finding, findings) {
+        finding_words(finding, true, page->color, &page->words);
         power_view_item(page);
     }
 }
@@ -91,19 +91,19 @@ void power_view_findings(struct print_page *page)
 /* ---- values with their intervals ---- */
 
 /* Half of the interval as ±; it is symmetric except for a lower end of 0. */
-static void add_value(struct table *table, const struct result *result,
-                      const struct result_item *row, const struct figure *figure)
+static void add_value(struct table *table, const struct result_item *row,
+                      const struct figure *figure)
 {
-    const struct result_item *group = result_get(result, row, figure->key);
-    double value = result_number_at(result, group, "value");
-    double high = result_number_at(result, group, "high");
+    const struct result_item *group = result_get(row, figure->key);
+    double value = result_number_at(group, "value");
+    double high = result_number_at(group, "high");
     char cell[FORMAT_MAX];
     table_add(table, format_with_error(cell, value, high - value, figure->unit));
 }
 
 static double level_percent(const struct result *result)
 {
-    return 100 * result_number_at(result, NULL, "interval_level");
+    return 100 * result_number_at(result->items, "interval_level");
 }
 
 /* ---- fit ---- */
@@ -111,11 +111,11 @@ static double level_percent(const struct result *result)
 static bool has_interval(const struct result *result)
 {
     const struct result_item *curves = result_find(result, "curves");
-    RESULT_EACH (curve, result, curves) {
-        const struct result_item *at_fmax = result_get(result, curve, "at_fmax");
+    RESULT_EACH (curve, curves) {
+        const struct result_item *at_fmax = result_get(curve, "at_fmax");
         for (size_t k = 0; k < FIGURE_COUNT; k++) {
-            const struct result_item *figure = result_get(result, at_fmax, FIGURES[k].key);
-            if (is_known(result_number_at(result, figure, "high")))
+            const struct result_item *figure = result_get(at_fmax, FIGURES[k].key);
+            if (is_known(result_number_at(figure, "high")))
                 return true;
         }
     }
@@ -131,15 +131,15 @@ static void show_curves(struct print_page *page)
     const struct result *result = page->result;
     const struct result_item *curves = result_find(result, "curves");
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (curve, result, curves) {
-        const struct result_item *at_fmax = result_get(result, curve, "at_fmax");
-        table_add(&table, result_text_at(result, curve, "gpu"));
-        table_add(&table, result_text_at(result, curve, "application"));
-        table_addf(&table, "%.0f", result_number_at(result, curve, "clocks"));
-        table_addf(&table, "%g MHz", result_number_at(result, at_fmax, "freq_mhz"));
+    RESULT_EACH (curve, curves) {
+        const struct result_item *at_fmax = result_get(curve, "at_fmax");
+        table_add(&table, result_text_at(curve, "gpu"));
+        table_add(&table, result_text_at(curve, "application"));
+        table_addf(&table, "%.0f", result_number_at(curve, "clocks"));
+        table_addf(&table, "%g MHz", result_number_at(at_fmax, "freq_mhz"));
         for (size_t k = 0; k < FIGURE_COUNT; k++)
-            add_value(&table, result, at_fmax, &FIGURES[k]);
-        table_add(&table, result_text_at(result, curve, "invalid"));
+            add_value(&table, at_fmax, &FIGURES[k]);
+        table_add(&table, result_text_at(curve, "invalid"));
     }
     power_view_table(page, &table);
 }
@@ -147,17 +147,17 @@ static void show_curves(struct print_page *page)
 static void show_fit(struct print_page *page)
 {
     const struct result *result = page->result;
-    size_t curves = result_length(result, result_find(result, "curves"));
-    const char *file = result_text_at(result, NULL, "file");
+    size_t curves = result_length(result_find(result, "curves"));
+    const char *file = result_text_at(result->items, "file");
     char interval[80] = "no interval: too few clocks or applications to estimate one";
     if (has_interval(result))
         chars_format(interval, "± is %.0f %%", level_percent(result));
     power_view_title(page);
-    text_addf(&page->words, "Model %s (%s)", result_text_at(result, NULL, "model"),
-              result_text_at(result, NULL, "view.summary"));
+    text_addf(&page->words, "Model %s (%s)", result_text_at(result->items, "model"),
+              result_text_at(result->items, "view.summary"));
     power_view_line(page);
     text_addf(&page->words, "Fitted to %.0f of %.0f rows, %zu curve%s; %s",
-              result_number_at(result, NULL, "rows_used"), result_number_at(result, NULL, "rows"),
+              result_number_at(result->items, "rows_used"), result_number_at(result->items, "rows"),
               curves, str_plural(curves), interval);
     power_view_line(page);
     power_view_gap(page);
@@ -183,16 +183,16 @@ static void show_predictions(struct print_page *page)
     struct table table = TABLE(COLUMNS);
     char cell[FORMAT_MAX];
     power_view_title(page);
-    text_addf(&page->words, "Model %s; ± is %.0f %%", result_text_at(result, NULL, "model"),
+    text_addf(&page->words, "Model %s; ± is %.0f %%", result_text_at(result->items, "model"),
               level_percent(result));
     power_view_line(page);
     power_view_gap(page);
-    RESULT_EACH (row, result, predictions) {
-        table_addf(&table, "%g MHz", result_number_at(result, row, "freq_mhz"));
+    RESULT_EACH (row, predictions) {
+        table_addf(&table, "%g MHz", result_number_at(row, "freq_mhz"));
         for (size_t k = 0; k < FIGURE_COUNT; k++)
-            add_value(&table, result, row, &FIGURES[k]);
-        table_add(&table, format_si(cell, result_number_at(result, row, "edp_js"), "J·s"));
-        table_add(&table, result_flag_at(result, row, "extrapolated") ? "extrapolated" : "");
+            add_value(&table, row, &FIGURES[k]);
+        table_add(&table, format_si(cell, result_number_at(row, "edp_js"), "J·s"));
+        table_add(&table, result_flag_at(row, "extrapolated") ? "extrapolated" : "");
     }
     power_view_table(page, &table);
 }
@@ -204,51 +204,48 @@ static void add_percent(struct table *table, double share)
     table_add_known(table, share, "%.1f", 100 * share);
 }
 
-static void add_score(struct table *table, const struct result *result,
-                      const struct result_item *score, const struct figure *figure)
+static void add_score(struct table *table, const struct result_item *score,
+                      const struct figure *figure)
 {
     static const char *const WITHIN[] = {"within_5", "within_10", "within_15"};
-    double mae = result_number_at(result, score, "mae");
-    double rmse = result_number_at(result, score, "rmse");
-    double r2 = result_number_at(result, score, "r2");
-    double total = result_number_at(result, score, "total_error");
+    double mae = result_number_at(score, "mae");
+    double rmse = result_number_at(score, "rmse");
+    double r2 = result_number_at(score, "r2");
+    double total = result_number_at(score, "total_error");
     table_add(table, figure->title);
-    table_addf(table, "%.0f", result_number_at(result, score, "rows"));
-    add_percent(table, result_number_at(result, score, "mape"));
+    table_addf(table, "%.0f", result_number_at(score, "rows"));
+    add_percent(table, result_number_at(score, "mape"));
     table_add_known(table, mae, "%.3g %s", mae, figure->unit);
     table_add_known(table, rmse, "%.3g %s", rmse, figure->unit);
     table_add_known(table, r2, "%.3f", r2);
     for (size_t i = 0; i < COUNT_OF(WITHIN); i++)
-        add_percent(table, result_number_at(result, score, WITHIN[i]));
+        add_percent(table, result_number_at(score, WITHIN[i]));
     table_add_known(table, total, "%+.1f", 100 * total);
-    add_percent(table, result_number_at(result, score, "coverage"));
+    add_percent(table, result_number_at(score, "coverage"));
 }
 
 /* A row for each figure that was predicted; what is common to them is in that of the first. */
-static void add_validation(struct table *table, const struct result *result,
-                           const struct result_item *validation)
+static void add_validation(struct table *table, const struct result_item *validation)
 {
     bool is_first = true;
     for (size_t k = 0; k < FIGURE_COUNT; k++) {
-        const struct result_item *score = result_get(result, validation, FIGURES[k].key);
-        if (result_number_at(result, score, "rows") == 0)
+        const struct result_item *score = result_get(validation, FIGURES[k].key);
+        if (result_number_at(score, "rows") == 0)
             continue;
-        table_add(table, is_first ? result_text_at(result, validation, "model") : "");
-        table_add(table, is_first ? result_text_at(result, validation, "left_out") : "");
-        add_score(table, result, score, &FIGURES[k]);
-        add_percent(table,
-                    is_first ? result_number_at(result, validation, "edp_regret.mean") : UNKNOWN);
-        add_percent(table,
-                    is_first ? result_number_at(result, validation, "edp_regret.max") : UNKNOWN);
-        table_add(table, is_first && result_flag_at(result, validation, "leaks") ? "leaks" : "");
+        table_add(table, is_first ? result_text_at(validation, "model") : "");
+        table_add(table, is_first ? result_text_at(validation, "left_out") : "");
+        add_score(table, score, &FIGURES[k]);
+        add_percent(table, is_first ? result_number_at(validation, "edp_regret.mean") : UNKNOWN);
+        add_percent(table, is_first ? result_number_at(validation, "edp_regret.max") : UNKNOWN);
+        table_add(table, is_first && result_flag_at(validation, "leaks") ? "leaks" : "");
         is_first = false;
     }
 }
 
 static void show_verdict(struct print_page *page)
 {
-    double max = result_number_at(page->result, NULL, "max_mape");
-    bool pass = result_flag_at(page->result, NULL, "pass");
+    double max = page_number(page, "max_mape");
+    bool pass = page_flag(page, "pass");
     if (!is_known(max))
         return;
     power_view_gap(page);
@@ -270,9 +267,9 @@ static void show_validations(struct print_page *page)
     struct table table = TABLE(COLUMNS);
     bool any_leak = false;
     power_view_title(page);
-    RESULT_EACH (validation, result, validations) {
-        add_validation(&table, result, validation);
-        any_leak |= result_flag_at(result, validation, "leaks");
+    RESULT_EACH (validation, validations) {
+        add_validation(&table, validation);
+        any_leak |= result_flag_at(validation, "leaks");
     }
     power_view_table(page, &table);
     power_view_gap(page);

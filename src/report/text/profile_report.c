@@ -466,10 +466,10 @@ void profile_text(const struct summary *run, bool has_model, bool color, struct 
     const struct result_item *conditions = result_find(&result, "conditions");
     write_heading(run, out);
     write_failures(run, color, out);
-    findings_text(&result, result_get(&result, conditions, "findings"), color, out);
+    findings_text(result_get(conditions, "findings"), color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
-    format_activities(&result, conditions, out);
+    format_activities(conditions, out);
     write_tokens(run, out);
     write_tokens_unknown(run, out);
     write_agent(run, out);

@@ -70,8 +70,7 @@ extern const struct print_views STORED_RUNS_VIEWS;
 void listing_heading(const char *kind, bool color, struct text *out);
 
 /* A row of the result: a driver, or a shipped model. */
-void listing_driver(const struct result *result, const struct result_item *row, bool is_verbose,
-                    struct text *out);
+void listing_driver(const struct result_item *row, bool is_verbose, struct text *out);
 
 /* The runs in a folder. */
 void listing_runs(const struct run_list *list, const char *parent, bool color, struct text *out);

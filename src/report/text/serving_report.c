@@ -100,22 +100,20 @@ static void print_table(const struct print_page *page, struct table *table)
     page_table(page, table, "   ");
 }
 
-static void add_rate(const struct print_page *page, const struct result_item *point,
-                     struct table *table)
+static void add_rate(const struct result_item *point, struct table *table)
 {
-    table_addf(table, "%.4g", result_number_at(page->result, point, "request_rate"));
+    table_addf(table, "%.4g", result_number_at(point, "request_rate"));
 }
 
 /* What a reader must know of a load. */
 static const char *remark(const struct print_page *page, const struct result_item *point)
 {
-    const struct result *result = page->result;
-    double rate = result_number_at(result, point, "request_rate");
+    double rate = result_number_at(point, "request_rate");
     if (rate > page_number(page, "view.capacity_requests_per_s"))
         return "exceeds capacity";
-    if (!result_flag_at(result, point, "meets_slo"))
+    if (!result_flag_at(point, "meets_slo"))
         return "misses the SLO";
-    return result_flag_at(result, point, "queue_grows") ? "queue grows" : "";
+    return result_flag_at(point, "queue_grows") ? "queue grows" : "";
 }
 
 static void put_latencies(const struct print_page *page)
@@ -130,39 +128,33 @@ static void put_latencies(const struct print_page *page)
         "tpot_s.p99", "itl_s.p50",  "itl_s.p95",  "itl_s.p99",
     };
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (point, page->result, result_find(page->result, "points")) {
+    RESULT_EACH (point, result_find(page->result, "points")) {
         char cell[WORDS_MAX];
-        add_rate(page, point, &table);
+        add_rate(point, &table);
         for (size_t i = 0; i < COUNT_OF(PATHS); i++)
-            table_add(&table,
-                      format_si(cell, result_number_at(page->result, point, PATHS[i]), "s"));
+            table_add(&table, format_si(cell, result_number_at(point, PATHS[i]), "s"));
         table_add(&table, remark(page, point));
     }
     print_table(page, &table);
 }
 
 /* Per million output tokens; empty without prices. */
-static void add_charge(const struct print_page *page, const struct result_item *point,
-                       struct table *table)
+static void add_charge(const struct result_item *point, struct table *table)
 {
-    const struct result *result = page->result;
     const struct charge charge = {
-        .cost = result_number_at(result, point, "cost_per_million_output_tokens"),
-        .cost_plus_minus =
-            result_number_at(result, point, "cost_per_million_output_tokens_plus_minus"),
-        .gco2e = result_number_at(result, point, "gco2e_per_million_output_tokens"),
-        .gco2e_plus_minus =
-            result_number_at(result, point, "gco2e_per_million_output_tokens_plus_minus"),
+        .cost = result_number_at(point, "cost_per_million_output_tokens"),
+        .cost_plus_minus = result_number_at(point, "cost_per_million_output_tokens_plus_minus"),
+        .gco2e = result_number_at(point, "gco2e_per_million_output_tokens"),
+        .gco2e_plus_minus = result_number_at(point, "gco2e_per_million_output_tokens_plus_minus"),
     };
     char cell[WORDS_MAX];
     table_add(table, is_known(charge.cost) ? format_cost(cell, &charge, "") : "");
     table_add(table, is_known(charge.gco2e) ? format_emissions(cell, &charge) : "");
 }
 
-static char *energy_words(char to[WORDS_MAX], const struct print_page *page,
-                          const struct result_item *point)
+static char *energy_words(char to[WORDS_MAX], const struct result_item *point)
 {
-    const struct result_item *energy = result_at(page->result, point, "energy_per_token_j");
+    const struct result_item *energy = result_at(point, "energy_per_token_j");
     return words_estimated(to, energy->number, energy->error, "J");
 }
 
@@ -187,20 +179,19 @@ static void put_throughput(const struct print_page *page)
     const struct result *result = page->result;
     double kv_tokens = page_number(page, "server.kv_cache_tokens");
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (point, result, result_find(result, "points")) {
-        double full = result_number_at(result, point, "kv_cache_peak_tokens") / kv_tokens;
+    RESULT_EACH (point, result_find(result, "points")) {
+        double full = result_number_at(point, "kv_cache_peak_tokens") / kv_tokens;
         char cell[WORDS_MAX];
-        add_rate(page, point, &table);
+        add_rate(point, &table);
         for (size_t i = 0; i < COUNT_OF(RATES); i++)
-            table_add(&table, words_rate(cell, result_number_at(result, point, RATES[i])));
-        table_addf(&table, "%.1f", result_number_at(result, point, "batch"));
+            table_add(&table, words_rate(cell, result_number_at(point, RATES[i])));
+        table_addf(&table, "%.1f", result_number_at(point, "batch"));
         table_add(&table, is_known(kv_tokens) ? words_share(cell, full) : "");
-        table_addf(&table, "%.0f", result_number_at(result, point, "preemptions"));
-        table_add(&table, words_share(cell, result_number_at(result, point, "busy")));
-        table_add(&table,
-                  words_estimated(cell, result_number_at(result, point, "power_w"), UNKNOWN, "W"));
-        table_add(&table, energy_words(cell, page, point));
-        add_charge(page, point, &table);
+        table_addf(&table, "%.0f", result_number_at(point, "preemptions"));
+        table_add(&table, words_share(cell, result_number_at(point, "busy")));
+        table_add(&table, words_estimated(cell, result_number_at(point, "power_w"), UNKNOWN, "W"));
+        table_add(&table, energy_words(cell, point));
+        add_charge(point, &table);
     }
     print_table(page, &table);
 }
@@ -224,12 +215,12 @@ static void put_largest(const struct print_page *page)
 {
     const struct result *result = page->result;
     const struct result_item *slo = result_find(result, "slo");
-    const struct result_item *largest = result_at(result, slo, "largest_load");
+    const struct result_item *largest = result_at(slo, "largest_load");
     char words[WORDS_MAX], each[WORDS_MAX], rate[WORDS_MAX];
-    if (!result_first(result, slo))
+    if (!result_first(slo))
         return;
     slo_words(page, words);
-    if (!result_first(result, largest)) {
+    if (!result_first(largest)) {
         text_addf(page->out, "\n   No load meets a %s.\n", words);
         return;
     }
@@ -238,9 +229,8 @@ static void put_largest(const struct print_page *page)
         page->out,
         "\n   The largest load that meets a %s%s %.3g requests/s (%s tokens/s, %s per token)\n",
         words, is_capacity ? " is limited by capacity, about" : ":",
-        result_number_at(result, largest, "request_rate"),
-        words_rate(rate, result_number_at(result, largest, "tokens_per_s")),
-        energy_words(each, page, largest));
+        result_number_at(largest, "request_rate"),
+        words_rate(rate, result_number_at(largest, "tokens_per_s")), energy_words(each, largest));
 }
 
 static void put_all(struct print_page *page)

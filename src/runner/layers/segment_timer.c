@@ -200,8 +200,7 @@ static void record_node(struct segment_timer *timer, const char *node)
 {
     if (timer->node_count && str_equal(node, timer->nodes[0]))
         add_plan(timer);
-    XGROW(timer->nodes, timer->node_count, timer->node_capacity);
-    timer->nodes[timer->node_count++] = xstrdup(node);
+    *XADD(timer->nodes, timer->node_count, timer->node_capacity) = xstrdup(node);
 }
 
 void segment_timer_record(struct segment_timer *timer)

@@ -146,12 +146,12 @@ static void put_figure(struct result *out, const struct figure *figure,
                        const struct profile_member *member)
 {
     const char *at = (const char *)member;
-    result_number(out, figure->key, *(const double *)(at + figure->value), figure->unit);
-    if (!figure->error_key)
-        return;
-    double error = *(const double *)(at + figure->error);
-    result_uncertain(out, figure->key, error);
-    result_number(out, figure->error_key, error, figure->unit);
+    double value = *(const double *)(at + figure->value);
+    if (figure->error_key)
+        result_measured(out, figure->key, value, figure->error_key,
+                        *(const double *)(at + figure->error), figure->unit);
+    else
+        result_number(out, figure->key, value, figure->unit);
 }
 
 static void put_member(struct result *out, const struct profile_member *member)

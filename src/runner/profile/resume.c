@@ -154,8 +154,7 @@ static void read_query_energy(struct journal_reader *reader, const struct journa
         add_journaled(reader, early.joules);
         return;
     }
-    XGROW(reader->early, reader->early_count, reader->early_capacity);
-    reader->early[reader->early_count++] = early;
+    *XADD(reader->early, reader->early_count, reader->early_capacity) = early;
 }
 
 static void read_energy(struct journal_reader *reader, struct journal_line *line)

@@ -47,8 +47,8 @@ static void add_time(struct sums *sums, const struct record *record)
         !is_known(record->latency_s))
         return;
     while (sums->start_count < (size_t)record->start) {
-        XGROW(sums->starts, sums->start_count, sums->start_capacity);
-        sums->starts[sums->start_count++] = (struct start_time){UNKNOWN, UNKNOWN};
+        *XADD(sums->starts, sums->start_count, sums->start_capacity) =
+            (struct start_time){UNKNOWN, UNKNOWN};
     }
     struct start_time *start = &sums->starts[record->start - 1];
     start->from = fmin(is_known(start->from) ? start->from : at, at);
@@ -194,8 +194,7 @@ static void add_asked(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
     bool is_unread = grading_is_unread(record->grading) == 1;
-    XGROW(sums->asked, sums->asked_count, sums->asked_capacity);
-    sums->asked[sums->asked_count++] = (struct question){
+    *XADD(sums->asked, sums->asked_count, sums->asked_capacity) = (struct question){
         .index = integer_number(record->index),
         .right = record->correct == 1,
         .graded = record->correct >= 0 || is_unread,

@@ -134,75 +134,24 @@ struct amd_sensor {
     unsigned char row_of[SENSOR_CHANNELS_MAX]; /* row of ROWS of each channel */
 };
 
-static enum err read_power(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->power(device, value);
-}
-
-static enum err read_junction(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->temperature(device, AMD_JUNCTION, value);
-}
-
-static enum err read_edge(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->temperature(device, AMD_EDGE, value);
-}
-
-static enum err read_memory_used(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->memory_used(device, value);
-}
-
-static enum err read_memory_total(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->memory_total(device, value);
-}
-
-static enum err read_busy(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->busy(device, value);
-}
-
-static enum err read_memory_busy(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->memory_busy(device, value);
-}
-
-static enum err read_clock(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->clock(device, AMD_CLOCK_GRAPHICS, value);
-}
-
-static enum err read_memory_clock(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->clock(device, AMD_CLOCK_MEMORY, value);
-}
-
-static enum err read_power_cap(const struct amd_api *api, unsigned device, double *value)
-{
-    return api->power_cap(device, value);
-}
-
-/* Channels in order; of two rows with the same name the first that works is used.  The energy row has no read
- * function: a count is not a value. */
+/* Channels in order; of two rows with the same name the first that works is used. */
 static const struct row {
     const char *name;
     enum quantity quantity;
     unsigned group;
-    enum err (*read)(const struct amd_api *api, unsigned device, double *value);
+    enum amd_value value; /* not of energy, which is a count */
 } ROWS[] = {
-    {"energy", QTY_ENERGY, GROUP_ENERGY, NULL},
-    {"power", QTY_POWER, GROUP_ENERGY, read_power},
-    {"temperature", QTY_TEMPERATURE, GROUP_SLOW, read_junction},
-    {"temperature", QTY_TEMPERATURE, GROUP_SLOW, read_edge},
-    {"memory.used", QTY_MEMORY_USED, GROUP_SLOW, read_memory_used},
-    {"memory.total", QTY_MEMORY_TOTAL, GROUP_SLOW, read_memory_total},
-    {"utilisation", QTY_UTILIZATION, GROUP_SLOW, read_busy},
-    {"utilisation.memory", QTY_MEMORY_UTILIZATION, GROUP_SLOW, read_memory_busy},
-    {"clock", QTY_CLOCK, GROUP_SLOW, read_clock},
-    {"clock.memory", QTY_MEMORY_CLOCK, GROUP_SLOW, read_memory_clock},
-    {"power_limit", QTY_POWER_LIMIT, GROUP_SLOW, read_power_cap},
+    {"energy", QTY_ENERGY, GROUP_ENERGY, 0},
+    {"power", QTY_POWER, GROUP_ENERGY, AMD_POWER},
+    {"temperature", QTY_TEMPERATURE, GROUP_SLOW, AMD_JUNCTION},
+    {"temperature", QTY_TEMPERATURE, GROUP_SLOW, AMD_EDGE},
+    {"memory.used", QTY_MEMORY_USED, GROUP_SLOW, AMD_MEMORY_USED},
+    {"memory.total", QTY_MEMORY_TOTAL, GROUP_SLOW, AMD_MEMORY_TOTAL},
+    {"utilisation", QTY_UTILIZATION, GROUP_SLOW, AMD_BUSY},
+    {"utilisation.memory", QTY_MEMORY_UTILIZATION, GROUP_SLOW, AMD_MEMORY_BUSY},
+    {"clock", QTY_CLOCK, GROUP_SLOW, AMD_CLOCK},
+    {"clock.memory", QTY_MEMORY_CLOCK, GROUP_SLOW, AMD_MEMORY_CLOCK},
+    {"power_limit", QTY_POWER_LIMIT, GROUP_SLOW, AMD_POWER_CAP},
 };
 enum { ROW_COUNT = COUNT_OF(ROWS) };
 
@@ -222,7 +171,7 @@ static struct first_read read_first(const struct amd_api *api, unsigned device)
     first.energy = api->energy(device, &count, &first.joules_per_count);
     if (!first.energy && !count)
         first.energy = ERR_UNSUPPORTED;
-    first.power = api->power(device, &watts);
+    first.power = api->read(device, AMD_POWER, &watts);
     if (!first.power && !(watts > 0))
         first.power = ERR_UNSUPPORTED;
     return first;
@@ -262,7 +211,7 @@ static enum err first_of(const struct amd_api *api, unsigned device, const struc
         return first->energy;
     if (ROWS[row].quantity == QTY_POWER)
         return first->power;
-    return ROWS[row].read(api, device, value);
+    return api->read(device, ROWS[row].value, value);
 }
 
 static void list_measures(const struct amd_api *api, unsigned device,
@@ -449,7 +398,7 @@ static void describe_power(const struct amd_sensor *amd, const struct first_read
     double cap, watts_max = WATTS_MAX;
     pci_text(amd->api, amd->device, pci, sizeof pci);
     bool integrated = hwmon_is_integrated_at(pci);
-    if (!amd->api->power_cap(amd->device, &cap))
+    if (!amd->api->read(amd->device, AMD_POWER_CAP, &cap))
         watts_max = fmax(WATTS_MAX, 1.5 * cap);
     for (size_t i = 0; i < out->channel_count; i++) {
         struct sensor_channel *channel = &out->channels[i];
@@ -531,21 +480,22 @@ static enum err read_channel(const struct amd_sensor *amd, unsigned channel,
                              struct observations *out)
 {
     const struct row *row = &ROWS[amd->row_of[channel]];
+    bool is_count = row->quantity == QTY_ENERGY;
     uint64_t count = 0;
     double value = 0, resolution;
     lock_calls();
     nanos before = clock_now();
-    enum err err = row->read ? row->read(amd->api, amd->device, &value)
-                             : amd->api->energy(amd->device, &count, &resolution);
+    enum err err = is_count ? amd->api->energy(amd->device, &count, &resolution)
+                            : amd->api->read(amd->device, row->value, &value);
     nanos after = clock_now();
     unlock_calls();
     nanos t = before + (after - before) / 2;
     if (err)
         observe_missing(out, channel, t, err);
-    else if (row->read)
-        observe_value(out, channel, t, value);
-    else
+    else if (is_count)
         observe_count(out, channel, t, count);
+    else
+        observe_value(out, channel, t, value);
     return err;
 }
 

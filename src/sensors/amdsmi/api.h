@@ -16,8 +16,19 @@
 #include "core/err.h"
 #include "sensors/system/hwmon_chips.h"
 
-enum amd_temperature { AMD_JUNCTION, AMD_EDGE };
-enum amd_clock { AMD_CLOCK_GRAPHICS, AMD_CLOCK_MEMORY };
+/* What is a plain number, in watts, degrees Celsius, bytes, percent and MHz. */
+enum amd_value {
+    AMD_POWER,
+    AMD_POWER_CAP,
+    AMD_JUNCTION, /* temperatures */
+    AMD_EDGE,
+    AMD_MEMORY_USED,
+    AMD_MEMORY_TOTAL,
+    AMD_BUSY,
+    AMD_MEMORY_BUSY,
+    AMD_CLOCK,
+    AMD_MEMORY_CLOCK,
+};
 
 /* A PCI address as both libraries give it, in parts. */
 struct amd_pci {
@@ -41,14 +52,7 @@ struct amd_api {
     enum err (*pci)(unsigned device, struct amd_pci *address);
     enum err (*hip_index)(unsigned device, unsigned *index); /* with nothing hidden from HIP */
     enum err (*energy)(unsigned device, uint64_t *count, double *joules_per_count);
-    enum err (*power)(unsigned device, double *watts);
-    enum err (*power_cap)(unsigned device, double *watts);
-    enum err (*temperature)(unsigned device, enum amd_temperature where, double *celsius);
-    enum err (*memory_used)(unsigned device, double *bytes);
-    enum err (*memory_total)(unsigned device, double *bytes);
-    enum err (*busy)(unsigned device, double *percent);
-    enum err (*memory_busy)(unsigned device, double *percent);
-    enum err (*clock)(unsigned device, enum amd_clock which, double *mhz);
+    enum err (*read)(unsigned device, enum amd_value what, double *value);
 };
 
 extern const struct amd_api amd_smi_api;

@@ -5,7 +5,6 @@
  * longer table; clock_in distinguishes the two layouts by their content. */
 #include "sensors/amdsmi/api.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -108,6 +107,16 @@ static void find_version(void)
         chars_format(rsmi.version_text, " %u.%u.%u", words[0], words[1], words[2]);
 }
 
+static enum err initialize(struct error *why)
+{
+    int status = rsmi.init(0);
+    if (!status && (status = rsmi.num_monitor_devices(&rsmi.count)))
+        rsmi.shut_down();
+    return status ? err_set(why, from_status(status), "ROCm SMI initialization failed (status %d)",
+                            status)
+                  : ERR_OK;
+}
+
 static enum err rocm_open(struct error *why)
 {
     static const char *const NAMES[] = {"librocm_smi64.so",
@@ -117,29 +126,19 @@ static enum err rocm_open(struct error *why)
                                         "librocm_smi64.so.1",
                                         "/opt/rocm/lib/librocm_smi64.so",
                                         NULL};
-    const char *named = getenv("IPW_ROCMSMI");
-    const char *const only[] = {named, NULL};
-    enum err err = dl_open(&rsmi.dl, named ? only : NAMES, why);
-    if (err)
-        return err;
-    err = dl_load(&rsmi.dl, SYMBOLS, COUNT_OF(SYMBOLS), why);
+    enum err err = dl_open(&rsmi.dl, "IPW_ROCMSMI", NAMES, why);
+    if (!err)
+        err = dl_load(&rsmi.dl, SYMBOLS, COUNT_OF(SYMBOLS), why);
+    if (!err)
+        err = initialize(why);
     if (err) {
         dl_close(&rsmi.dl);
         return err;
     }
-    int status = rsmi.init(0);
-    if (status) {
-        dl_close(&rsmi.dl);
-    } else if ((status = rsmi.num_monitor_devices(&rsmi.count))) {
-        rocm_close();
-    }
-    if (!status) {
-        if (rsmi.count > AMD_DEVICES_MAX)
-            rsmi.count = AMD_DEVICES_MAX;
-        find_version();
-        return ERR_OK;
-    }
-    return err_set(why, from_status(status), "ROCm SMI initialization failed (status %d)", status);
+    if (rsmi.count > AMD_DEVICES_MAX)
+        rsmi.count = AMD_DEVICES_MAX;
+    find_version();
+    return ERR_OK;
 }
 
 /* ---- operations ---- */
@@ -228,47 +227,6 @@ static enum err rocm_power_cap(unsigned device, double *watts)
     return err;
 }
 
-static enum err rocm_temperature(unsigned device, enum amd_temperature where, double *celsius)
-{
-    int64_t millidegrees = 0;
-    enum err err =
-        CALL(dev_temp_metric_get, device, where == AMD_JUNCTION ? 1u : 0u, 0u, &millidegrees);
-    *celsius = (double)millidegrees * 1e-3;
-    return err;
-}
-
-static enum err rocm_memory_used(unsigned device, double *bytes)
-{
-    uint64_t raw = 0;
-    enum err err = CALL(dev_memory_usage_get, device, 0u, &raw);
-    *bytes = (double)raw;
-    return err;
-}
-
-static enum err rocm_memory_total(unsigned device, double *bytes)
-{
-    uint64_t raw = 0;
-    enum err err = CALL(dev_memory_total_get, device, 0u, &raw);
-    *bytes = (double)raw;
-    return err;
-}
-
-static enum err rocm_busy(unsigned device, double *percent)
-{
-    uint32_t raw = 0;
-    enum err err = CALL(dev_busy_percent_get, device, &raw);
-    *percent = raw;
-    return err;
-}
-
-static enum err rocm_memory_busy(unsigned device, double *percent)
-{
-    uint32_t raw = 0;
-    enum err err = CALL(dev_memory_busy_percent_get, device, &raw);
-    *percent = raw;
-    return err;
-}
-
 /* Hertz of the current step out of either layout:
  *   old: count, current, then the table at byte 8
  *   new: bool and padding, count, current, padding, then the table at byte 16
@@ -287,17 +245,56 @@ static enum err clock_in(const uint32_t *words, uint64_t *hertz)
     return ERR_OK;
 }
 
-static enum err rocm_clock(unsigned device, enum amd_clock which, double *mhz)
+static enum err rocm_clock(unsigned device, unsigned type, double *mhz)
 {
     uint32_t words[256];
     uint64_t hertz = 0;
     memset(words, 0xFF, sizeof words);
-    unsigned type = which == AMD_CLOCK_MEMORY ? CLOCK_MEMORY : CLOCK_GRAPHICS;
     enum err err = CALL(dev_gpu_clk_freq_get, device, type, words);
     if (!err)
         err = clock_in(words, &hertz);
     *mhz = (double)hertz * 1e-6;
     return err;
+}
+
+static enum err rocm_read(unsigned device, enum amd_value what, double *value)
+{
+    enum err err = ERR_OK;
+    int64_t millidegrees = 0;
+    uint64_t bytes = 0;
+    uint32_t percent = 0;
+    switch (what) {
+    case AMD_POWER:
+        return rocm_power(device, value);
+    case AMD_POWER_CAP:
+        return rocm_power_cap(device, value);
+    case AMD_JUNCTION:
+    case AMD_EDGE:
+        err = CALL(dev_temp_metric_get, device, what == AMD_JUNCTION, 0, &millidegrees);
+        *value = (double)millidegrees * 1e-3;
+        return err;
+    case AMD_MEMORY_USED:
+        err = CALL(dev_memory_usage_get, device, 0, &bytes);
+        *value = (double)bytes;
+        return err;
+    case AMD_MEMORY_TOTAL:
+        err = CALL(dev_memory_total_get, device, 0, &bytes);
+        *value = (double)bytes;
+        return err;
+    case AMD_BUSY:
+        err = CALL(dev_busy_percent_get, device, &percent);
+        *value = percent;
+        return err;
+    case AMD_MEMORY_BUSY:
+        err = CALL(dev_memory_busy_percent_get, device, &percent);
+        *value = percent;
+        return err;
+    case AMD_CLOCK:
+        return rocm_clock(device, CLOCK_GRAPHICS, value);
+    case AMD_MEMORY_CLOCK:
+        return rocm_clock(device, CLOCK_MEMORY, value);
+    }
+    return ERR_UNSUPPORTED;
 }
 
 const struct amd_api amd_rocm_api = {
@@ -310,12 +307,5 @@ const struct amd_api amd_rocm_api = {
     .pci = rocm_pci,
     .hip_index = rocm_hip_index,
     .energy = rocm_energy,
-    .power = rocm_power,
-    .power_cap = rocm_power_cap,
-    .temperature = rocm_temperature,
-    .memory_used = rocm_memory_used,
-    .memory_total = rocm_memory_total,
-    .busy = rocm_busy,
-    .memory_busy = rocm_memory_busy,
-    .clock = rocm_clock,
+    .read = rocm_read,
 };

@@ -168,6 +168,16 @@ static void smi_close(void)
     dl_close(&smi.dl);
 }
 
+static enum err initialize(struct error *why)
+{
+    int status = smi.init(INIT_GPUS);
+    if (!status && (status = find_devices()))
+        smi.shut_down();
+    return status ? err_set(why, from_status(status), "AMD SMI initialization failed (status %d)",
+                            status)
+                  : ERR_OK;
+}
+
 static enum err smi_open(struct error *why)
 {
     static const char *const NAMES[] = {"libamd_smi.so",
@@ -177,27 +187,16 @@ static enum err smi_open(struct error *why)
                                         "libamd_smi.so.23",
                                         "/opt/rocm/lib/libamd_smi.so",
                                         NULL};
-    const char *named = getenv("IPW_AMDSMI");
-    const char *const only[] = {named, NULL};
-    enum err err = dl_open(&smi.dl, named ? only : NAMES, why);
+    enum err err = dl_open(&smi.dl, "IPW_AMDSMI", NAMES, why);
+    if (!err)
+        err = dl_load(&smi.dl, SYMBOLS, COUNT_OF(SYMBOLS), why);
+    if (!err)
+        err = initialize(why);
     if (err)
-        return err;
-    err = dl_load(&smi.dl, SYMBOLS, COUNT_OF(SYMBOLS), why);
-    if (err) {
         dl_close(&smi.dl);
-        return err;
-    }
-    int status = smi.init(INIT_GPUS);
-    if (status) {
-        dl_close(&smi.dl);
-    } else if ((status = find_devices())) {
-        smi_close();
-    }
-    if (!status) {
+    else
         find_version();
-        return ERR_OK;
-    }
-    return err_set(why, from_status(status), "AMD SMI initialization failed (status %d)", status);
+    return err;
 }
 
 /* ---- operations ---- */
@@ -220,13 +219,6 @@ static void any_init(struct any *any)
 static uint32_t word_at(const struct any *any, size_t offset)
 {
     uint32_t word;
-    memcpy(&word, any->bytes + offset, sizeof word);
-    return word;
-}
-
-static uint64_t long_at(const struct any *any, size_t offset)
-{
-    uint64_t word;
     memcpy(&word, any->bytes + offset, sizeof word);
     return word;
 }
@@ -361,59 +353,57 @@ static enum err smi_power_cap(unsigned device, double *watts)
     enum err err = CALL(get_power_cap_info, device, 0, &info);
     if (err)
         return err;
-    uint64_t cap = long_at(&info, 0);
+    uint64_t cap;
+    memcpy(&cap, info.bytes, sizeof cap);
     if (cap == 0 || cap == UINT64_MAX || cap == UINT32_MAX)
         return ERR_UNSUPPORTED;
     *watts = amd_cap_watts(cap);
     return ERR_OK;
 }
 
-static enum err smi_temperature(unsigned device, enum amd_temperature where, double *celsius)
+static enum err smi_temperature(unsigned device, unsigned where, double *celsius)
 {
     int64_t raw = 0;
-    enum err err = CALL(get_temp_metric, device, where == AMD_JUNCTION ? 1u : 0u, 0u, &raw);
+    enum err err = CALL(get_temp_metric, device, where, 0, &raw);
     /* °C, but m°C in the first versions: no running GPU is at 1000 °C or 1 °C. */
     if (!err)
         *celsius = raw >= 1000 || raw <= -1000 ? (double)raw * 1e-3 : (double)raw;
     return err;
 }
 
-static enum err smi_memory_used(unsigned device, double *bytes)
+static enum err smi_read(unsigned device, enum amd_value what, double *value)
 {
-    uint64_t raw = 0;
-    enum err err = CALL(get_gpu_memory_usage, device, 0u, &raw);
-    *bytes = (double)raw;
-    return err;
-}
-
-static enum err smi_memory_total(unsigned device, double *bytes)
-{
-    uint64_t raw = 0;
-    enum err err = CALL(get_gpu_memory_total, device, 0u, &raw);
-    *bytes = (double)raw;
-    return err;
-}
-
-static enum err smi_busy(unsigned device, double *percent)
-{
+    enum { GRAPHICS = 0, MEMORY = 4 };
+    enum err err = ERR_OK;
+    uint64_t bytes = 0;
     struct any info;
     any_init(&info);
-    return word_value(CALL(get_gpu_activity, device, &info), &info, 0, percent);
-}
-
-static enum err smi_memory_busy(unsigned device, double *percent)
-{
-    struct any info;
-    any_init(&info);
-    return word_value(CALL(get_gpu_activity, device, &info), &info, 4, percent);
-}
-
-static enum err smi_clock(unsigned device, enum amd_clock which, double *mhz)
-{
-    struct any info;
-    any_init(&info);
-    unsigned type = which == AMD_CLOCK_MEMORY ? 4 : 0;
-    return word_value(CALL(get_clock_info, device, type, &info), &info, 0, mhz);
+    switch (what) {
+    case AMD_POWER:
+        return smi_power(device, value);
+    case AMD_POWER_CAP:
+        return smi_power_cap(device, value);
+    case AMD_JUNCTION:
+    case AMD_EDGE:
+        return smi_temperature(device, what == AMD_JUNCTION, value);
+    case AMD_MEMORY_USED:
+        err = CALL(get_gpu_memory_usage, device, 0, &bytes);
+        *value = (double)bytes;
+        return err;
+    case AMD_MEMORY_TOTAL:
+        err = CALL(get_gpu_memory_total, device, 0, &bytes);
+        *value = (double)bytes;
+        return err;
+    case AMD_BUSY:
+        return word_value(CALL(get_gpu_activity, device, &info), &info, 0, value);
+    case AMD_MEMORY_BUSY:
+        return word_value(CALL(get_gpu_activity, device, &info), &info, 4, value);
+    case AMD_CLOCK:
+        return word_value(CALL(get_clock_info, device, GRAPHICS, &info), &info, 0, value);
+    case AMD_MEMORY_CLOCK:
+        return word_value(CALL(get_clock_info, device, MEMORY, &info), &info, 0, value);
+    }
+    return ERR_UNSUPPORTED;
 }
 
 const struct amd_api amd_smi_api = {
@@ -426,12 +416,5 @@ const struct amd_api amd_smi_api = {
     .pci = smi_pci,
     .hip_index = smi_hip_index,
     .energy = smi_energy,
-    .power = smi_power,
-    .power_cap = smi_power_cap,
-    .temperature = smi_temperature,
-    .memory_used = smi_memory_used,
-    .memory_total = smi_memory_total,
-    .busy = smi_busy,
-    .memory_busy = smi_memory_busy,
-    .clock = smi_clock,
+    .read = smi_read,
 };

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "port/dl.h"
 
@@ -21,11 +20,9 @@ static enum err load(struct error *why)
 #include "sensors/nvml/api.def"
 #undef NVML
     };
-    const char *forced = getenv("IPW_NVML");
-    const char *const names[] = {forced && *forced ? forced : "libnvidia-ml.so.1",
-                                 forced && *forced ? NULL : "libnvidia-ml.so", NULL};
+    static const char *const NAMES[] = {"libnvidia-ml.so.1", "libnvidia-ml.so", NULL};
     struct error detail;
-    if (dl_open(&library, names, &detail) != ERR_OK)
+    if (dl_open(&library, "IPW_NVML", NAMES, &detail) != ERR_OK)
         return err_set(why, ERR_ABSENT, "no NVIDIA management library: %s", detail.text);
     if (dl_load(&library, SYMBOLS, COUNT_OF(SYMBOLS), &detail) != ERR_OK) {
         err_set(why, ERR_UNSUPPORTED, "NVIDIA's management library is too old: %s", detail.text);

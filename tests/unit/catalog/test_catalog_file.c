@@ -116,18 +116,21 @@ static enum err parse_result;
 static pthread_barrier_t start;
 static char parsed;
 
-static enum err count_parse(const char *name, const char *bytes, size_t length, void **out,
-                            struct error *why)
+static enum err count_parse(const struct catalog_format *format, const char *name,
+                            const char *bytes, size_t length, void **out, struct error *why)
 {
+    (void)format;
     parse_count++;
     *out = &parsed;
     return parse_result ? err_set(why, parse_result, "%s: %.*s", name, (int)length, bytes) : ERR_OK;
 }
 
+static const struct catalog_format COUNTED = {.parse = count_parse};
+
 static void *get_file(void *file)
 {
     pthread_barrier_wait(&start);
-    return catalog_file_get(file, count_parse);
+    return catalog_file_get(file, &COUNTED);
 }
 
 static void threads_share_one_parse(void **state)
@@ -157,10 +160,10 @@ static void a_failed_parse_counts_as_lack_of_memory_and_is_tried_again(void **st
     file.end = file.begin + 2;
     unsigned before = memory_failures();
     parse_result = ERR_NO_MEMORY;
-    assert_null(catalog_file_get(&file, count_parse));
+    assert_null(catalog_file_get(&file, &COUNTED));
     assert_int_equal(memory_failures(), before + 1);
     parse_result = ERR_OK;
-    assert_ptr_equal(catalog_file_get(&file, count_parse), &parsed);
+    assert_ptr_equal(catalog_file_get(&file, &COUNTED), &parsed);
     assert_int_equal(memory_failures(), before + 1);
 }
 

@@ -143,10 +143,11 @@ static void derived_energies_follow_their_formula(void **state)
 
 static void check_aliases(const struct hardware *hardware)
 {
-    for (const char *const *alias = hardware->aliases; *alias; alias++) {
+    for (size_t i = 0; i < hardware->aliases.count; i++) {
+        const char *alias = hardware->aliases.items[i];
         struct hardware found;
         struct error why = {0};
-        if (hardware_find(*alias, &found, &why))
+        if (hardware_find(alias, &found, &why))
             fail_msg("%s", why.text);
         assert_string_equal(found.id, hardware->id);
         hardware_release(&found);
@@ -259,11 +260,12 @@ static size_t compared;
 
 static void compare_peaks(const struct hardware *hardware)
 {
-    for (const char *const *alias = hardware->aliases; *alias; alias++) {
+    for (size_t i = 0; i < hardware->aliases.count; i++) {
+        const char *alias = hardware->aliases.items[i];
         struct device_peak peak;
         enum precision precision, used;
         struct error why = {0};
-        if (!device_peak_find(*alias, &peak))
+        if (!device_peak_find(alias, &peak))
             continue;
         compared++;
         assert_int_equal(precision_find(peak.precision, &precision, &why), ERR_OK);
@@ -301,12 +303,12 @@ static void assert_same_number(const char *where, double a, double b)
         fail_msg("%s: %.17g and %.17g", where, a, b);
 }
 
-static void assert_same_list(const char *where, const char *const *a, const char *const *b)
+static void assert_same_list(const char *where, const struct hardware_names *a,
+                             const struct hardware_names *b)
 {
-    for (; a && b && *a && *b; a++, b++)
-        assert_same_text(where, *a, *b);
-    if (!a != !b || (a && *a != *b))
-        fail_msg("%s: lists differ", where);
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++)
+        assert_same_text(where, a->items[i], b->items[i]);
 }
 
 static void assert_same_figures(const char *where, const struct hardware_figure *a,
@@ -384,9 +386,9 @@ static void assert_same_hardware(const struct hardware *a, const struct hardware
     assert_same_figures(a->id, &a->link_peers, &b->link_peers, 1);
     assert_same_figures(a->id, &a->link_count, &b->link_count, 1);
     assert_same_points(a, b);
-    assert_same_list(a->id, a->aliases, b->aliases);
-    assert_same_list(a->id, a->matches, b->matches);
-    assert_same_list(a->id, a->processor.brands, b->processor.brands);
+    assert_same_list(a->id, &a->aliases, &b->aliases);
+    assert_same_list(a->id, &a->matches, &b->matches);
+    assert_same_list(a->id, &a->processor.brands, &b->processor.brands);
     assert_int_equal(a->processor.threads, b->processor.threads);
     assert_same_text(a->id, a->processor.source, b->processor.source);
 }
@@ -416,11 +418,11 @@ static void compare_device(const char *path, const struct text *bytes)
         fail_msg("%s", why.text);
     assert_same_hardware(&entry, &read);
     assert_round_trip(&entry);
-    if (read.processor.brands) {
+    if (read.processor.brands.count) {
         double watts = read.limit_w.value;
         struct cpu_power power = cpu_power_find(&(struct cpu_power_key){
-            .brand = read.processor.brands[0], .product = "", .board = "", .vendor = ""});
-        assert_same_text(path, power.name, read.processor.brands[0]);
+            .brand = read.processor.brands.items[0], .product = "", .board = "", .vendor = ""});
+        assert_same_text(path, power.name, read.processor.brands.items[0]);
         assert_same_text(path, power.source, read.processor.source);
         assert_same_number(path, power.watts_per_thread, watts / read.processor.threads);
     }

@@ -67,13 +67,13 @@ static void the_most_severe_come_first_then_the_order_of_the_table(void **state)
     for (size_t i = 0; i < found.count; i++) {
         assert_string_equal(found.items[i].code, CODES[i]);
         (void)snprintf(path, sizeof path, "findings.%zu.code", i);
-        assert_string_equal(result_text_at(&result, NULL, path), CODES[i]);
+        assert_string_equal(result_text_at(result.items, path), CODES[i]);
     }
     assert_string_equal(found.items[2].text, "first");
-    assert_string_equal(result_text_at(&result, NULL, "findings.0.severity"), "invalid");
-    assert_string_equal(result_text_at(&result, NULL, "findings.0.action"),
+    assert_string_equal(result_text_at(result.items, "findings.0.severity"), "invalid");
+    assert_string_equal(result_text_at(result.items, "findings.0.action"),
                         "no optimum is meaningful");
-    assert_string_equal(result_text_at(&result, NULL, "findings.4.action"), "");
+    assert_string_equal(result_text_at(result.items, "findings.4.action"), "");
     findings_codes(&found, codes, sizeof codes);
     assert_string_equal(codes, "baseline_refused,throttled,idle_gpu,cold_runs");
     result_release(&result);

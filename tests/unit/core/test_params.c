@@ -2,6 +2,7 @@
 /* User parameters: splitting, replacing, typed access, errors. */
 #include "support/unit.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/params.h"
@@ -74,20 +75,7 @@ static void many_parameters_are_kept(void **state)
 static void values_are_read_by_type(void **state)
 {
     (void)state;
-    struct params params = {0};
-    struct error why;
-    uint64_t count;
-    double number;
-    bool truth;
-    assert_int_equal(params_add(&params, "n=42,x=2.5,yes=Yes,off=off,one=1,bad=4x,neg=-1"), ERR_OK);
-    assert_int_equal(params_count(&params, "n", 7, &count, &why), ERR_OK);
-    assert_int_equal(count, 42);
-    assert_int_equal(params_count(&params, "none", 7, &count, &why), ERR_OK);
-    assert_int_equal(count, 7);
-    assert_int_equal(params_number(&params, "x", 0, &number, &why), ERR_OK);
-    assert_near(number, 2.5, 0);
-    assert_int_equal(params_number(NULL, "x", 1.5, &number, &why), ERR_OK);
-    assert_near(number, 1.5, 0);
+    static const char *const WORDS[] = {"first", "second", "third", NULL};
     static const struct {
         const char *key;
         bool otherwise, expected;
@@ -96,18 +84,81 @@ static void values_are_read_by_type(void **state)
                   {"one", false, true},
                   {"none", true, true},
                   {"none", false, false}};
-    for (size_t i = 0; i < sizeof TRUTHS / sizeof *TRUTHS; i++) {
-        assert_int_equal(params_bool(&params, TRUTHS[i].key, TRUTHS[i].otherwise, &truth, &why),
-                         ERR_OK);
-        assert_int_equal(truth, TRUTHS[i].expected);
+    struct params params = {0};
+    assert_int_equal(
+        params_add(&params, "n=42,x=2.5,yes=Yes,off=off,one=1,word=second,empty=,bad=4x"), ERR_OK);
+    struct params_reader read = {&params, NULL, ERR_OK}, none = {0};
+    assert_int_equal(params_count(&read, "n", 7, 0, 100), 42);
+    assert_int_equal(params_count(&read, "none", 7, 10, 100), 7);
+    assert_near(params_number(&read, "x", 0, 0, 10), 2.5, 0);
+    assert_near(params_number(&none, "x", 1.5, 0, 10), 1.5, 0);
+    assert_int_equal(params_word(&read, "word", WORDS, 0), 1);
+    assert_int_equal(params_word(&read, "none", WORDS, 2), 2);
+    assert_int_equal(params_word(&read, "empty", WORDS, 2), 2);
+    for (size_t i = 0; i < sizeof TRUTHS / sizeof *TRUTHS; i++)
+        assert_int_equal(params_bool(&read, TRUTHS[i].key, TRUTHS[i].otherwise),
+                         TRUTHS[i].expected);
+    assert_int_equal(read.err, ERR_OK);
+    params_release(&params);
+}
+
+enum value { COUNT, NUMBER, BOOL, WORD };
+
+/* Returns whether the value is the default. */
+static bool read_refused(struct params_reader *read, enum value type)
+{
+    static const char *const WORDS[] = {"auto", "on", "off", NULL};
+    switch (type) {
+    case COUNT:
+        return params_count(read, "k", 7, 2, 9) == 7;
+    case NUMBER:
+        return params_number(read, "k", 0.5, 0, INFINITY) == 0.5;
+    case BOOL:
+        return params_bool(read, "k", true);
+    default:
+        return params_word(read, "k", WORDS, 2) == 2;
     }
-    assert_int_equal(params_count(&params, "bad", 7, &count, &why), ERR_USAGE);
-    assert_string_equal(why.text, "bad=4x: expected a whole number, 0 or more");
-    assert_int_equal(params_count(&params, "neg", 7, &count, &why), ERR_USAGE);
-    assert_int_equal(params_number(&params, "bad", 0, &number, &why), ERR_USAGE);
-    assert_string_equal(why.text, "bad=4x: expected a number");
-    assert_int_equal(params_bool(&params, "bad", false, &truth, &why), ERR_USAGE);
-    assert_contains(why.text, "expected true or false");
+}
+
+static void an_invalid_value_says_what_is_expected(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        enum value type;
+        const char *message;
+    } CASES[] = {
+        {"k=4x", COUNT, "k=4x: expected a whole number, 0 or more"},
+        {"k=-1", COUNT, "k=-1: expected a whole number, 0 or more"},
+        {"k=1", COUNT, "k=1: expected 2 to 9"},
+        {"k=10", COUNT, "k=10: expected 2 to 9"},
+        {"k=4x", NUMBER, "k=4x: expected a number"},
+        {"k=-1", NUMBER, "k=-1: expected 0 or more"},
+        {"k=maybe", BOOL, "k=maybe: expected true or false"},
+        {"k=no", WORD, "k=no: expected auto, on or off"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct params params = {0};
+        struct error why = {0};
+        assert_int_equal(params_add(&params, CASES[i].words), ERR_OK);
+        struct params_reader read = {&params, &why, ERR_OK};
+        assert_true(read_refused(&read, CASES[i].type));
+        assert_int_equal(read.err, ERR_USAGE);
+        assert_string_equal(why.text, CASES[i].message);
+        params_release(&params);
+    }
+}
+
+static void the_first_invalid_value_is_reported(void **state)
+{
+    (void)state;
+    struct params params = {0};
+    struct error why = {0};
+    assert_int_equal(params_add(&params, "a=x, b=y"), ERR_OK);
+    struct params_reader read = {&params, &why, ERR_OK};
+    params_count(&read, "b", 0, 0, 1);
+    params_count(&read, "a", 0, 0, 1);
+    assert_string_equal(why.text, "b=y: expected a whole number, 0 or more");
     params_release(&params);
 }
 
@@ -152,6 +203,8 @@ int main(void)
         cmocka_unit_test(later_arguments_replace_earlier_ones),
         cmocka_unit_test(many_parameters_are_kept),
         cmocka_unit_test(values_are_read_by_type),
+        cmocka_unit_test(an_invalid_value_says_what_is_expected),
+        cmocka_unit_test(the_first_invalid_value_is_reported),
         cmocka_unit_test(an_unknown_key_suggests_the_nearest),
     };
     return RUN_TESTS(tests);

@@ -34,17 +34,17 @@ static void test_items_are_found_by_path(void **state)
     (void)state;
     struct result result = {0};
     fill(&result);
-    assert_true(result_number_at(&result, NULL, "energy_j.total") == 12);
+    assert_true(result_number_at(result.items, "energy_j.total") == 12);
     assert_true(result_find(&result, "energy_j.total")->error == 0.5);
     assert_true(result_find(&result, "energy_j.total")->high == 13);
-    assert_true(result_number_at(&result, NULL, "points.2.clock") == 1002);
-    assert_true(result_flag_at(&result, NULL, "points.1.best"));
-    assert_false(result_flag_at(&result, NULL, "points.0.best"));
-    assert_string_equal(result_text_at(&result, NULL, "model"), "tiny");
+    assert_true(result_number_at(result.items, "points.2.clock") == 1002);
+    assert_true(result_flag_at(result.items, "points.1.best"));
+    assert_false(result_flag_at(result.items, "points.0.best"));
+    assert_string_equal(result_text_at(result.items, "model"), "tiny");
     assert_true(result_find(&result, "seed")->integer == INT64_MAX);
     const struct result_item *points = result_find(&result, "points");
-    assert_int_equal(result_length(&result, points), 3);
-    assert_true(result_number_at(&result, points, "1.clock") == 1001);
+    assert_int_equal(result_length(points), 3);
+    assert_true(result_number_at(points, "1.clock") == 1001);
     result_release(&result);
 }
 
@@ -56,9 +56,9 @@ static void test_what_is_missing_is_unknown(void **state)
     struct result result = {0};
     fill(&result);
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
-        assert_false(is_known(result_number_at(&result, NULL, PATHS[i])));
-        assert_string_equal(result_text_at(&result, NULL, PATHS[i]), "");
-        assert_false(result_flag_at(&result, NULL, PATHS[i]));
+        assert_false(is_known(result_number_at(result.items, PATHS[i])));
+        assert_string_equal(result_text_at(result.items, PATHS[i]), "");
+        assert_false(result_flag_at(result.items, PATHS[i]));
     }
     assert_null(result_find(&result, "points.3"));
     assert_false(result_is_known(result_find(&result, "request")));
@@ -82,9 +82,9 @@ static void test_numbers_of_a_struct_have_their_units(void **state)
     result_begin(&result, "sample");
     result_members(&result, MEMBERS, &sample);
     result_end(&result);
-    assert_true(result_number_at(&result, NULL, "energy_j") == 2.5);
+    assert_true(result_number_at(result.items, "energy_j") == 2.5);
     assert_string_equal(result_find(&result, "energy_j")->unit, "J");
-    assert_int_equal(result_length(&result, result.items), 1);
+    assert_int_equal(result_length(result.items), 1);
     result_release(&result);
 }
 
@@ -109,11 +109,11 @@ static void test_a_json_writer_fills_a_result_with_units_and_errors(void **state
     json_number(&json, "cost_plus_minus", 0.5);
     json_raw(&json, "host", "{\"os\":1}");
     result_end(&result);
-    assert_true(result_number_at(&result, NULL, "energy.joules") == 5);
+    assert_true(result_number_at(result.items, "energy.joules") == 5);
     assert_true(result_find(&result, "energy.joules")->error == 0.25);
     assert_string_equal(result_find(&result, "energy.joules")->unit, "J");
     assert_string_equal(result_find(&result, "energy.plus_minus")->unit, "J");
-    assert_string_equal(result_text_at(&result, NULL, "energy.method"), "counter");
+    assert_string_equal(result_text_at(result.items, "energy.method"), "counter");
     assert_true(result_find(&result, "energy.updates")->integer == 30);
     assert_string_equal(result_find(&result, "power_w.mean")->unit, "W");
     assert_true(result_find(&result, "cost")->error == 0.5);
@@ -134,9 +134,9 @@ static void test_secrets_are_hidden_in_texts(void **state)
     result_text(&result, "other", "plain");
     result_end(&result);
     result_hide_secrets(&result);
-    assert_string_equal(result_text_at(&result, NULL, "command"), "curl -H '***'");
-    assert_string_equal(result_text_at(&result, NULL, "host"), "{\"name\":\"***\"}");
-    assert_string_equal(result_text_at(&result, NULL, "other"), "plain");
+    assert_string_equal(result_text_at(result.items, "command"), "curl -H '***'");
+    assert_string_equal(result_text_at(result.items, "host"), "{\"name\":\"***\"}");
+    assert_string_equal(result_text_at(result.items, "other"), "plain");
     result_release(&result);
 }
 

@@ -122,7 +122,7 @@ static void tasks_and_levels_are_selected(void **state)
         {"level=1-5|1", "levels from 1 to 5"},
         {"level=12", "levels from 1 to 5"},
         {"level=x", "levels from 1 to 5"},
-        {"split=both", "train or test"},
+        {"split=both", "test or train"},
         {"count=0", "1 or more"},
         {"count=-1", "whole number"},
     };

@@ -1,6 +1,8 @@
 /* Times on a CPU: timed operations are reproduced, others interpolated; ONNX Runtime operators are
  * bound by compute or by the memory level of their operands. Expected values are computed by hand. */
 #include "catalog/hardware_json.h"
+#include "core/json.h"
+#include "core/text.h"
 #include "estimate/roofline.h"
 #include "graph/gguf.h"
 #include "support/unit.h"
@@ -172,6 +174,7 @@ static void short_onnx_runtime_operators_use_one_thread(void **state)
     struct rates rates = onnx_rates(&cpu);
     const struct hardware_timing any = {.op = TIMING_PASS, .seconds = 1e-6};
     cpu.timings[0] = (struct hardware_timings){"llama.cpp", "measured", 2, &any, 1};
+    cpu.timing_count = 1;
     struct subgraph add = {.op = GRAPH_ADD, .steps = 1};
     struct roofline_work near = {.bytes = 0.47e6}, far = {.bytes = 10e6};
     assert_near(cpu_kernel_estimate(&add, &near, &rates).latency_s, 20e-6 + 1.8e-6, 1e-10);
@@ -300,6 +303,34 @@ static void errors_of_a_timings_file_name_the_cause(void **state)
     }
 }
 
+/* Files of one runtime have a table, those of two a list of tables; both forms are written as they were read. */
+static void timings_are_one_table_or_a_list(void **state)
+{
+    (void)state;
+#define TABLE(runtime)                                                                             \
+    "{\"runtime\":\"" runtime                                                                      \
+    "\",\"threads\":2,\"source\":\"s\",\"operations\":[{\"op\": \"step\", \"us\": 1.5}]}"
+    static const char *const FORMS[] = {TABLE("llama.cpp"),
+                                        "[" TABLE("llama.cpp") "," TABLE("onnxruntime") "]"};
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+        static const char ONE[] = FILE_WITH("{\"op\": \"step\", \"us\": 1}");
+        struct text file = {0}, out = {0};
+        struct json json;
+        struct hardware made;
+        struct error why = {0};
+        text_addf(&file, "%.*s\"timings\":%s}", (int)(strstr(ONE, "\"timings\"") - ONE), ONE,
+                  FORMS[i]);
+        assert_int_equal(hardware_parse("f", text_get(&file), file.length, &made, &why), ERR_OK);
+        assert_string_equal(made.timings[i].runtime, i ? "onnxruntime" : "llama.cpp");
+        json_init(&json, &out, false);
+        hardware_write(&made, &json);
+        assert_non_null(strstr(text_get(&out), FORMS[i]));
+        hardware_release(&made);
+        text_release(&file);
+        text_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +342,7 @@ int main(void)
         cmocka_unit_test(short_onnx_runtime_operators_use_one_thread),
         cmocka_unit_test(timed_onnx_runtime_operators_are_interpolated),
         cmocka_unit_test(errors_of_a_timings_file_name_the_cause),
+        cmocka_unit_test(timings_are_one_table_or_a_list),
     };
     return RUN_TESTS(tests);
 }

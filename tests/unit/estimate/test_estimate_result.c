@@ -50,8 +50,8 @@ static void estimate_request(const struct estimate_shown *shown, struct result *
 static double sum_of(const struct result *result, const char *list, const char *path)
 {
     double sum = 0;
-    RESULT_EACH (row, result, result_find(result, list))
-        sum += result_number_at(result, row, path);
+    RESULT_EACH (row, result_find(result, list))
+        sum += result_number_at(row, path);
     return sum;
 }
 
@@ -83,7 +83,7 @@ static void figures_have_their_unit_and_error(void **state)
         assert_non_null(figure);
         assert_string_equal(figure->unit, FIGURES[i].unit);
         assert_true(figure->number > 0 && figure->error > 0);
-        assert_float_equal(figure->error, result_number_at(&result, NULL, FIGURES[i].error), 0);
+        assert_float_equal(figure->error, result_number_at(result.items, FIGURES[i].error), 0);
     }
     result_release(&result);
 }
@@ -94,17 +94,17 @@ static void parts_add_up_to_the_total(void **state)
     double before = INFINITY;
     (void)state;
     estimate_request(&(struct estimate_shown){0}, &result);
-    double joules = result_number_at(&result, NULL, "energy_j.total");
+    double joules = result_number_at(result.items, "energy_j.total");
     assert_close(sum_of(&result, "request.phases", "energy_j.total"), joules);
     assert_close(sum_of(&result, "request.phases", "latency_s"),
-                 result_number_at(&result, NULL, "latency_s"));
+                 result_number_at(result.items, "latency_s"));
     assert_close(sum_of(&result, "subgraphs", "energy_j"), joules);
     assert_close(sum_of(&result, "view.consumers", "energy_j"), joules);
     assert_close(sum_of(&result, "view.consumers", "subgraphs"),
-                 (double)result_length(&result, result_find(&result, "subgraphs")));
-    RESULT_EACH (row, &result, result_find(&result, "view.consumers")) {
-        assert_true(result_number_at(&result, row, "energy_j") <= before);
-        before = result_number_at(&result, row, "energy_j");
+                 (double)result_length(result_find(&result, "subgraphs")));
+    RESULT_EACH (row, result_find(&result, "view.consumers")) {
+        assert_true(result_number_at(row, "energy_j") <= before);
+        before = result_number_at(row, "energy_j");
     }
     result_release(&result);
 }
@@ -116,14 +116,14 @@ static void csv_is_one_row_or_the_subgraphs(void **state)
     (void)state;
     estimate_request(&(struct estimate_shown){0}, &brief);
     estimate_request(&(struct estimate_shown){.in_full = true}, &full);
-    size_t subgraphs = result_length(&full, result_find(&full, "subgraphs"));
+    size_t subgraphs = result_length(result_find(&full, "subgraphs"));
     assert_string_equal(brief.rows, "");
     assert_string_equal(full.rows, "subgraphs");
-    assert_true(result_length(&brief, result_find(&brief, "view.consumers")) < subgraphs);
-    assert_int_equal(result_length(&full, result_find(&full, "view.consumers")), subgraphs);
+    assert_true(result_length(result_find(&brief, "view.consumers")) < subgraphs);
+    assert_int_equal(result_length(result_find(&full, "view.consumers")), subgraphs);
     for (const struct result_column *column = full.columns; column->title; column++)
-        RESULT_EACH (row, &full, result_find(&full, "subgraphs"))
-            if (!result_at(&full, row, column->path))
+        RESULT_EACH (row, result_find(&full, "subgraphs"))
+            if (!result_at(row, column->path))
                 fail_msg("no '%s' in a subgraph", column->path);
     result_release(&brief);
     result_release(&full);
@@ -135,14 +135,14 @@ static void check_points(const struct result *result, size_t able)
         "model",         "hardware", "precision",     "batch",   "phase",
         "prompt_tokens", "context",  "output_tokens", "devices", "missing"};
     size_t i = 0;
-    RESULT_EACH (point, result, result_find(result, "points")) {
+    RESULT_EACH (point, result_find(result, "points")) {
         bool is_missing = i++ >= able;
-        assert_int_equal(result_text_at(result, point, "missing")[0] != '\0', is_missing);
+        assert_int_equal(result_text_at(point, "missing")[0] != '\0', is_missing);
         for (const struct result_column *column = result->columns; column->title; column++) {
             bool is_setting = false;
             for (size_t k = 0; k < sizeof OF_SETTING / sizeof *OF_SETTING; k++)
                 is_setting |= strcmp(column->title, OF_SETTING[k]) == 0;
-            if ((result_at(result, point, column->path) != NULL) != (is_setting || !is_missing))
+            if ((result_at(point, column->path) != NULL) != (is_setting || !is_missing))
                 fail_msg("column '%s' of point %zu", column->title, i);
         }
     }
@@ -173,10 +173,10 @@ static void points_have_all_columns_and_missing_ones_their_setting(void **state)
     const struct candidates all = {.hardware = hardware, .items = candidates, .count = DEVICES};
     assert_int_equal(estimate_grid_make(&list, &all, &grid, &why), ERR_OK);
     grid_result_make(&grid, &budget, &(struct estimate_shown){.tariff = &PRICES}, &result);
-    assert_int_equal(result_length(&result, result_find(&result, "points")), grid.count);
+    assert_int_equal(result_length(result_find(&result, "points")), grid.count);
     check_points(&result, grid.able);
-    assert_string_equal(result_text_at(&result, NULL, "points.0.budget.verdict"), "PASS");
-    assert_true(result_flag_at(&result, NULL, "view.differ.batches"));
+    assert_string_equal(result_text_at(result.items, "points.0.budget.verdict"), "PASS");
+    assert_true(result_flag_at(result.items, "view.differ.batches"));
     result_release(&result);
     estimate_grid_release(&grid);
     model_close(&model);

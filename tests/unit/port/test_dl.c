@@ -12,7 +12,7 @@ static void test_first_name_that_opens_is_used(void **state)
     static const char *const NAMES[] = {"libipw-no-such.so.1", "libm.so.6", "libc.so.6", NULL};
     struct dl dl;
     struct error why;
-    assert_int_equal(dl_open(&dl, NAMES, &why), ERR_OK);
+    assert_int_equal(dl_open(&dl, NULL, NAMES, &why), ERR_OK);
     assert_string_equal(dl.name, "libm.so.6");
     assert_non_null(dl.handle);
     dl_close(&dl);
@@ -27,11 +27,11 @@ static void test_error_names_the_first_library(void **state)
     static const char *const NONE[] = {NULL};
     struct dl dl;
     struct error why;
-    assert_int_equal(dl_open(&dl, NAMES, &why), ERR_ABSENT);
+    assert_int_equal(dl_open(&dl, NULL, NAMES, &why), ERR_ABSENT);
     assert_non_null(strstr(why.text, "libipw-first.so"));
     assert_null(dl.handle);
-    assert_int_equal(dl_open(&dl, NONE, &why), ERR_ABSENT);
-    assert_int_equal(dl_open(&dl, NAMES, NULL), ERR_ABSENT);
+    assert_int_equal(dl_open(&dl, NULL, NONE, &why), ERR_ABSENT);
+    assert_int_equal(dl_open(&dl, NULL, NAMES, NULL), ERR_ABSENT);
 }
 
 static void test_required_and_optional_symbols(void **state)
@@ -42,7 +42,7 @@ static void test_required_and_optional_symbols(void **state)
     struct error why;
     double (*cosine)(double) = NULL;
     void (*other)(void) = abort; /* must be cleared */
-    assert_int_equal(dl_open(&dl, NAMES, &why), ERR_OK);
+    assert_int_equal(dl_open(&dl, NULL, NAMES, &why), ERR_OK);
     const struct dl_symbol optional[] = {{"cos", &cosine, true}, {"ipw_none", &other, false}};
     assert_int_equal(dl_load(&dl, optional, 2, &why), ERR_OK);
     assert_near(cosine(0), 1, 1e-12);

@@ -30,7 +30,7 @@ static const char *answer_of(const struct clock_choice *choice, const struct opt
 {
     struct optimize_result from = {.objective = "edp", .goal = goal, .choices = choice, .count = 1};
     optimize_result_fill(&from, result);
-    return result_text_at(result, NULL, "view.answer");
+    return result_text_at(result->items, "view.answer");
 }
 
 static void savings_are_worded_by_their_certainty(void **state)
@@ -136,8 +136,8 @@ static void clocks_are_applied_and_undone_on_the_measured_gpus(void **state)
         struct result result = {0};
         best.freq_mhz = 1005;
         optimize_result_fill(&from, &result);
-        const char *command = result_string(&result, result_find(&result, "recommended.command")),
-                   *undo = result_string(&result, result_find(&result, "recommended.undo"));
+        const char *command = result_string(result_find(&result, "recommended.command")),
+                   *undo = result_string(result_find(&result, "recommended.undo"));
         assert_int_equal(command == NULL, CASES[i].command == NULL);
         assert_int_equal(undo == NULL, CASES[i].undo == NULL);
         assert_string_equal(command ? command : "", CASES[i].command ? CASES[i].command : "");

@@ -36,7 +36,7 @@ static void tokens_and_connection_headers_are_not_forwarded(void **state)
     };
     struct params ours = {0};
     assert_int_equal(params_set(&ours, "X-Tenant", "ours"), ERR_OK);
-    const struct proxy_options options = {.token = TOKEN, .upstream_headers = &ours};
+    const struct proxy_options options = {.access = {.token = TOKEN}, .upstream_headers = &ours};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         if (header_is_forwarded(&options, CASES[i].name, CASES[i].value, CASES[i].connection) !=
             CASES[i].is_forwarded)
@@ -78,7 +78,7 @@ static const char *labeled(const char *name, const char *value, const char *expe
 {
     static char label[64];
     struct text lines = {0};
-    const struct proxy_options options = {.token = TOKEN, .upstream_key = "ours"};
+    const struct proxy_options options = {.access = {.token = TOKEN}, .upstream_key = "ours"};
     struct client_keys keys = keys_of(name, value);
     label[0] = '\0';
     keys_label(&keys, &options, label, sizeof label);
@@ -93,7 +93,7 @@ static void all_keys_of_a_client_are_hidden(void **state)
 {
     (void)state;
     char label[64] = "", said[] = "3v3ryK3yH1dd3n bG9naW46c2VjcmV0 0th3rK3yH1dd3n";
-    const struct proxy_options options = {.token = TOKEN};
+    const struct proxy_options options = {.access = {.token = TOKEN}};
     struct client_keys keys = {0};
     keys_take(&keys, "Authorization", "Basic bG9naW46c2VjcmV0");
     keys_take(&keys, "X-Api-Key", "3v3ryK3yH1dd3n");
@@ -133,7 +133,7 @@ static void our_key_is_sent_where_the_service_expects_it(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct text lines = {0};
-        const struct proxy_options options = {.token = TOKEN, .upstream_key = "ours"};
+        const struct proxy_options options = {.access = {.token = TOKEN}, .upstream_key = "ours"};
         struct client_keys keys = keys_of(CASES[i].name, CASES[i].value);
         keys_take(&keys, "Anthropic-Version", "2023-06-01");
         header_add_ours(&lines, &options, &keys);

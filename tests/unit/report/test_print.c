@@ -209,7 +209,7 @@ static void test_only_views_see_values_aside(void **state)
     struct result result = {0};
     (void)state;
     fill_nested(&result);
-    assert_true(result_number_at(&result, NULL, "view.tests") == 3);
+    assert_true(result_number_at(result.items, "view.tests") == 3);
     for (enum print_format format = PRINT_TABLE; format <= PRINT_MARKDOWN; format++) {
         struct text out = {0};
         result_print(&result, format, NULL, false, &out);

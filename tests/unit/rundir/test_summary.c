@@ -179,8 +179,8 @@ static void test_the_report_is_the_ipw_object(void **state)
     result_begin(&report, "profile");
     summary_put_report(&summary, &report);
     result_end(&report);
-    assert_true(result_number_at(&report, NULL, "energy.joules") == 7);
-    assert_true(result_number_at(&report, NULL, "statistics.time_to_first_token_s.p95") == 6);
+    assert_true(result_number_at(report.items, "energy.joules") == 7);
+    assert_true(result_number_at(report.items, "statistics.time_to_first_token_s.p95") == 6);
     assert_string_equal(result_find(&report, "statistics.time_to_first_token_s.p95")->unit, "s");
     assert_int_equal(result_find(&report, "interrupted")->kind, RESULT_FLAG);
     assert_null(result_find(&report, "devices"));
