@@ -291,14 +291,14 @@ static void count_in_flight(struct sharing *sharing)
     for (size_t i = 0; i < requests->count; i++) {
         struct sharer *sharer = requests->items[i];
         uint64_t group = sharer->trace.group;
-        sharer->idle_part = group ? 1 / (double)group_size(requests, group) : 1;
-        groups += sharer->idle_part;
+        sharer->group_part = group ? 1 / (double)group_size(requests, group) : 1;
+        groups += sharer->group_part;
         sharing->inferences += sharer->trace.kind == REQUEST_INFERENCE;
         sharing->tools += sharer->trace.kind == REQUEST_TOOL;
     }
     sharing->groups = (size_t)lround(groups);
     for (size_t i = 0; i < requests->count; i++)
-        requests->items[i]->idle_part /= (double)sharing->groups;
+        requests->items[i]->idle_part = requests->items[i]->group_part / (double)sharing->groups;
     sharing->has_changed = false;
 }
 
@@ -349,6 +349,7 @@ static void add_portion(const struct sharing *sharing, struct sharer *sharer, na
         portion->baseline[phase] += idle * device->baseline;
         portion->covered_s[phase] += device->covered_s;
         portion->window_joules += device->joules;
+        portion->group_joules += sharer->group_part * device->joules;
         note_channel(portion, device);
         if (!device->counted)
             continue;

@@ -66,6 +66,8 @@ struct device_share {
     bool counted;                         /* in the total, at least for part of the time */
     double prefill_joules, decode_joules; /* add up to energy.joules */
     double window_joules;                 /* joules of the whole device in the request's window */
+    double group_joules; /* the same, divided equally among the requests of one group: those of a query add up to the
+                            joules of the whole device in the query's window */
     struct value_stats watts;             /* power of the device in that window */
     struct value_stats gauges[QTY_COUNT]; /* the same; UNKNOWN for quantities it does not report */
 };

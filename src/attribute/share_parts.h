@@ -28,6 +28,7 @@ struct portion {
     double baseline[PHASE_COUNT]; /* J: its share of baseline power x time */
     double covered_s[PHASE_COUNT];
     double window_joules; /* joules of the whole device while the request was in flight */
+    double group_joules;  /* of these an equal part for each request of the group in flight */
     bool counted;         /* in the total at some time */
     unsigned key,
         earlier_key; /* channel that measured it (share_key), and a previous one; 0 none */
@@ -37,6 +38,7 @@ struct portion {
 struct sharer {
     struct request_trace trace;
     double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* on counted devices */
+    double group_part;         /* one over the requests of its group that are in flight now */
     double idle_part;          /* of the idle energy, given the requests in flight now */
     struct token_rates rates;  /* as computed last */
     nanos rates_until;         /* until then they hold */

@@ -223,6 +223,7 @@ static void fill_device(const struct share_result *result, const struct sharer *
         .prefill_joules = UNKNOWN,
         .decode_joules = UNKNOWN,
         .window_joules = UNKNOWN,
+        .group_joules = UNKNOWN,
         .watts = NO_STATS,
     };
     for (size_t q = 0; q < QTY_COUNT; q++)
@@ -239,6 +240,7 @@ static void fill_device(const struct share_result *result, const struct sharer *
     out->prefill_joules = portion->joules[PHASE_PREFILL];
     out->decode_joules = portion->joules[PHASE_DECODE];
     out->window_joules = portion->window_joules;
+    out->group_joules = portion->group_joules;
     if (is_one_phase(trace))
         out->energy = result->phase_energies[PHASE_PREFILL][d];
     else
