@@ -44,6 +44,7 @@ struct sharing_options {
     nanos from;                  /* start of accounting */
     const struct baseline *idle; /* NULL without one; must outlive the sharing */
     double decode_weight;        /* decode token relative to a prefill token; 1 if not above 0 */
+    double weight_factor; /* by which that weight may be wrong, one standard uncertainty; at most 1: it is exact */
     /* For a sharing whose baseline comes later: settled requests are kept for sharing_set_idle, up to this many bytes;
      * 0: none.  `release` frees the context of one that is not returned again; may be NULL. */
     size_t keep_max;
