@@ -10,9 +10,10 @@
 /* Intervals on either side whose readings are compared. */
 enum { REACH = 4, POINTS_MAX = 2 * REACH + 2 };
 
-/* A burst's square relative to that of a second difference.  One sixth for white noise; twice as much for power that
- * alternates between readings, whose means differ less; and more again for the changes of a fraction that follow each
- * other faster than readings, up to TODO */
+/* The square of a burst relative to that of a second difference.  White noise would need one sixth.  Power that
+ * alternates faster than readings are apart needs more: means over several periods differ less than the power, and
+ * fractions change several times in an interval.  The figures are those that cover such loads in simulations
+ * (unit/attribute/test_share_error); readings also have a variance of their own. */
 #define MEANS_BURST    0.75
 #define READINGS_BURST 0.4
 

@@ -22,8 +22,9 @@ struct edge {
 
 double window_lag(const struct timeline *timeline, nanos spacing)
 {
-    return timeline->shape == SHAPE_POINTS ? fmax(timeline->lag_sigma, READING_LAG * seconds(spacing))
-                                           : 0;
+    if (timeline->shape != SHAPE_POINTS)
+        return 0;
+    return fmax(timeline->lag_sigma, READING_LAG * seconds(spacing));
 }
 
 static double sum_between(const struct timeline *timeline, const struct timeline_point *a,

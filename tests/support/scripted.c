@@ -149,8 +149,8 @@ static bool play_load(struct player *player, const struct scripted_channel *row,
             continue;
         }
         double joules = load->joules(load->context, s);
-        observe_timed(out, channel, start + from_seconds(s + load->sigma_s * gaussian(&player->stream)), sigma,
-                      (uint64_t)llround(joules / JOULES_PER_COUNT) + 1);
+        nanos t = start + from_seconds(s + load->sigma_s * gaussian(&player->stream));
+        observe_timed(out, channel, t, sigma, (uint64_t)llround(joules / JOULES_PER_COUNT) + 1);
     }
     return false;
 }
