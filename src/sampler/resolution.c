@@ -7,8 +7,9 @@
 #include "sampler/timeline.h"
 #include "sampler/window.h"
 
-/* Intervals on either side whose readings are compared. */
-enum { REACH = 4, POINTS_MAX = 2 * REACH + 2 };
+/* Points on either side of the one that ends an interval: for the second differences at both of its ends, and at the
+ * next one. */
+enum { REACH = 2, POINTS_MAX = 2 * REACH + 1 };
 
 /* The square of a burst relative to that of a second difference.  White noise would need one sixth.  Power that
  * alternates faster than readings are apart needs more: means over several periods differ less than the power, and
@@ -34,7 +35,7 @@ static enum err read_neighbors(const struct timeline *timeline, nanos t, struct 
         return err;
     if (after == 0 || after == count)
         return ERR_NO_DATA;
-    size_t first = after > REACH + 1 ? after - REACH - 1 : 0;
+    size_t first = after > REACH ? after - REACH : 0;
     size_t end = after + REACH + 1 < count ? after + REACH + 1 : count;
     out->count = end - first;
     out->at = after - first;
@@ -54,7 +55,7 @@ static double first_difference(const struct neighbors *near, size_t i)
     return i == 0 || i >= near->count ? UNKNOWN : near->points[i].value - near->points[i - 1].value;
 }
 
-/* Mean of the squares; 0 without any. */
+/* Mean of the squares; UNKNOWN without any. */
 static double mean_square(double (*of)(const struct neighbors *, size_t),
                           const struct neighbors *near, size_t first, size_t last)
 {
