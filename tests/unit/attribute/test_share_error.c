@@ -290,12 +290,13 @@ static void check_sim(const struct sim *sim)
         report(sim, concurrency, median, &got);
         relative += median;
         count++;
-        if (test_is_instrumented())
+        if (test_is_instrumented()) /* a few requests, for the paths they take */
             continue;
         assert_true((double)got.within_2 >= sim->within_min * (double)got.requests);
         assert_true((double)got.unknown <= 0.2 * (double)got.long_enough);
     }
-    assert_true(relative / count <= sim->relative_max);
+    if (!test_is_instrumented())
+        assert_true(relative / count <= sim->relative_max);
 }
 
 static void the_uncertainty_covers_what_the_sensor_does_not_resolve(void **state)
