@@ -41,6 +41,7 @@ struct share_device {
     /* At the edges of the batch of slices. */
     double sums[ROW_SLICES + 1];
     nanos covered[ROW_SLICES + 1];
+    struct resolution resolution[ROW_SLICES]; /* in the middle of each slice */
 
     /* Accumulated from the start, J. */
     double requests;
@@ -62,11 +63,13 @@ struct slice_device {
     double covered_s;            /* 0: unknown; joules is then 0 and attributed to no request */
     unsigned key;                /* the channel that measured it */
     bool counted, is_cpu;
+    const struct resolution *resolution;
 };
 
 /* A request's fractions of a slice: of active energy (for tools of the processors only) and of idle energy. */
 struct parts {
     double cpu, other, idle;
+    double by_weight[2]; /* of active energy, relative to `other`: with a lower and a higher decode weight, minus it */
 };
 
 struct times {
@@ -80,7 +83,7 @@ struct sharing {
     nanos from, settled;
     double busy_s;         /* at least one request in flight */
     double busy_covered_s; /* and a counted device covered it */
-    double decode_weight;
+    double decode_weight, weight_factor;
     struct backlog backlog;
     struct sharers pending; /* begin in the time to be settled next, in that order */
     struct sharers in_flight;
@@ -137,8 +140,14 @@ static enum err load_row(struct share_device *device, struct sampler *sampler, n
 {
     if (!device->is_known)
         return ERR_OK;
+    nanos middles[ROW_SLICES];
+    for (size_t k = 0; k + 1 < count; k++)
+        middles[k] = edges[k] + (edges[k + 1] - edges[k]) / 2;
     enum err err = sampler_running(sampler, device->source, device->channel, device->shape, edges,
                                    count, device->sums, device->covered);
+    if (!err)
+        err = sampler_resolution(sampler, device->source, device->channel, device->shape, middles,
+                                 count - 1, device->resolution);
     if (err)
         return err;
     /* When another channel measured the time before, the sums of the two are not comparable. */
@@ -160,8 +169,10 @@ static enum err load_row(struct share_device *device, struct sampler *sampler, n
 /* The energy of a device in slice k. */
 static struct slice_device slice_of(const struct share_device *device, size_t k)
 {
-    struct slice_device out = {
-        .key = device->key, .counted = device->counted, .is_cpu = device->is_cpu};
+    struct slice_device out = {.key = device->key,
+                               .counted = device->counted,
+                               .is_cpu = device->is_cpu,
+                               .resolution = &device->resolution[k]};
     if (!device->is_known || device->covered[k + 1] <= device->covered[k])
         return out;
     out.covered_s = seconds(device->covered[k + 1] - device->covered[k]);
@@ -205,17 +216,43 @@ static void settle_device(struct share_device *device, size_t k, const struct sl
 
 /* ---- one slice and the requests in flight in it ---- */
 
-/* Tokens that an inference processed in a slice, a decoded one counted as `decode_weight`.  A slice is rarely longer
- * than a few of the requests in flight, so rates are kept as long as they hold. */
-static double slice_tokens(struct sharer *sharer, nanos from, nanos to, double decode_weight)
+/* Tokens that an inference processed in a slice.  A slice is rarely longer than a few of the requests in flight, so
+ * rates are kept as long as they hold. */
+static struct token_rates slice_tokens(struct sharer *sharer, nanos from, nanos to)
 {
     const struct request_trace *trace = &sharer->trace;
+    double length = (double)(to - from);
     if (from >= sharer->rates_until)
         sharer->rates_until = request_rates(trace, from, &sharer->rates);
     if (to <= sharer->rates_until)
-        return (sharer->rates.prefill + decode_weight * sharer->rates.decode) * (double)(to - from);
-    return request_prefill_tokens(trace, from, to) +
-           decode_weight * request_decode_tokens(trace, from, to);
+        return (struct token_rates){sharer->rates.prefill * length, sharer->rates.decode * length};
+    return (struct token_rates){request_prefill_tokens(trace, from, to),
+                                request_decode_tokens(trace, from, to)};
+}
+
+static double weighted(const struct token_rates *tokens, double decode_weight)
+{
+    return tokens->prefill + decode_weight * tokens->decode;
+}
+
+/* What other decode weights would change, where a slice has tokens of both kinds. */
+static void compare_weights(struct sharing *sharing, const struct token_rates *sum)
+{
+    const struct sharers *requests = &sharing->in_flight;
+    double weight = sharing->decode_weight, all = weighted(sum, weight);
+    bool has_both = sum->prefill > 0 && sum->decode > 0;
+    if (!has_both || !(sharing->weight_factor > 1))
+        return;
+    for (size_t k = 0; k < 2; k++) {
+        double other = k ? weight * sharing->weight_factor : weight / sharing->weight_factor;
+        double all_other = weighted(sum, other);
+        for (size_t i = 0; i < requests->count; i++) {
+            const struct token_rates *tokens = &requests->items[i]->tokens;
+            if (requests->items[i]->trace.kind == REQUEST_INFERENCE)
+                sharing->parts[i].by_weight[k] =
+                    weighted(tokens, other) / all_other - weighted(tokens, weight) / all;
+        }
+    }
 }
 
 /* Fractions of the inferences in flight, by the tokens that they processed; they add up to `all`. */
@@ -223,14 +260,18 @@ static void compute_inference_fractions(struct sharing *sharing, nanos from, nan
                                         struct parts all)
 {
     const struct sharers *requests = &sharing->in_flight;
-    double sum = 0;
+    struct token_rates both = {0};
     for (size_t i = 0; i < requests->count; i++) {
-        if (requests->items[i]->trace.kind != REQUEST_INFERENCE)
+        struct sharer *sharer = requests->items[i];
+        if (sharer->trace.kind != REQUEST_INFERENCE)
             continue;
-        double tokens = slice_tokens(requests->items[i], from, to, sharing->decode_weight);
-        sharing->parts[i].other = tokens;
-        sum += tokens;
+        sharer->tokens = slice_tokens(sharer, from, to);
+        sharing->parts[i].other = weighted(&sharer->tokens, sharing->decode_weight);
+        both.prefill += sharer->tokens.prefill;
+        both.decode += sharer->tokens.decode;
     }
+    double sum = weighted(&both, sharing->decode_weight);
+    compare_weights(sharing, &both);
     /* Token counts unknown or 0: equal shares. */
     bool equal = !is_known(sum) || sum <= 0;
     double unit = equal ? 1 / (double)sharing->inferences : 1 / sum;
@@ -291,14 +332,14 @@ static void count_in_flight(struct sharing *sharing)
     for (size_t i = 0; i < requests->count; i++) {
         struct sharer *sharer = requests->items[i];
         uint64_t group = sharer->trace.group;
-        sharer->idle_part = group ? 1 / (double)group_size(requests, group) : 1;
-        groups += sharer->idle_part;
+        sharer->group_part = group ? 1 / (double)group_size(requests, group) : 1;
+        groups += sharer->group_part;
         sharing->inferences += sharer->trace.kind == REQUEST_INFERENCE;
         sharing->tools += sharer->trace.kind == REQUEST_TOOL;
     }
     sharing->groups = (size_t)lround(groups);
     for (size_t i = 0; i < requests->count; i++)
-        requests->items[i]->idle_part /= (double)sharing->groups;
+        requests->items[i]->idle_part = requests->items[i]->group_part / (double)sharing->groups;
     sharing->has_changed = false;
 }
 
@@ -306,7 +347,7 @@ static void count_in_flight(struct sharing *sharing)
 static void compute_fractions(struct sharing *sharing, nanos from, nanos to)
 {
     const struct sharers *requests = &sharing->in_flight;
-    struct parts rest = {1, 1, 1};
+    struct parts rest = {.cpu = 1, .other = 1, .idle = 1};
     if (sharing->has_changed)
         count_in_flight(sharing);
     for (size_t i = 0; i < requests->count; i++) {
@@ -333,9 +374,10 @@ static void note_channel(struct portion *portion, const struct slice_device *dev
 }
 
 static void add_portion(const struct sharing *sharing, struct sharer *sharer, nanos from,
-                        const struct parts *parts)
+                        double length_s, const struct parts *parts)
 {
     double idle = parts->idle;
+    double inference = parts->other > 0 ? parts->cpu / parts->other : 0; /* of the processors */
     nanos change = request_phase_change(&sharer->trace);
     enum phase phase = from < change ? PHASE_PREFILL : PHASE_DECODE;
     for (size_t d = 0; d < sharing->device_count; d++) {
@@ -345,10 +387,17 @@ static void add_portion(const struct sharing *sharing, struct sharer *sharer, na
             continue;
         double active = device->is_cpu ? parts->cpu : parts->other;
         double joules = active * device->active + idle * device->idle;
+        /* What is above idle power varies, and is split as such. */
+        split_error_add(&portion->error, device->resolution, phase,
+                        device->active > 0 ? active : idle, length_s);
+        for (size_t k = 0; k < 2; k++)
+            portion->by_weight[phase][k] +=
+                parts->by_weight[k] * (device->is_cpu ? inference : 1) * device->active;
         portion->joules[phase] += joules;
         portion->baseline[phase] += idle * device->baseline;
         portion->covered_s[phase] += device->covered_s;
         portion->window_joules += device->joules;
+        portion->group_joules += sharer->group_part * device->joules;
         note_channel(portion, device);
         if (!device->counted)
             continue;
@@ -366,7 +415,7 @@ static struct parts share_slice(struct sharing *sharing, nanos from, nanos to)
     for (size_t i = 0; i < sharing->in_flight.count; i++) {
         struct sharer *sharer = sharing->in_flight.items[i];
         const struct parts *parts = &sharing->parts[i];
-        add_portion(sharing, sharer, from, parts);
+        add_portion(sharing, sharer, from, length, parts);
         attributed.cpu += parts->cpu;
         attributed.other += parts->other;
         attributed.idle += parts->idle;
@@ -401,6 +450,7 @@ struct sharing *sharing_new(struct sampler *sampler, const struct sharing_option
     sharing->idle = options->idle;
     sharing->from = sharing->settled = options->from;
     sharing->decode_weight = options->decode_weight > 0 ? options->decode_weight : 1;
+    sharing->weight_factor = options->weight_factor;
     sharing->keep_max = options->idle ? 0 : options->keep_max;
     sharing->release = options->release;
     backlog_init(&sharing->backlog);

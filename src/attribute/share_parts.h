@@ -10,6 +10,7 @@
 #include "attribute/share.h"
 #include "core/err.h"
 #include "core/units.h"
+#include "sampler/resolution.h"
 #include "trace/request.h"
 
 struct energy_term;
@@ -22,12 +23,41 @@ struct energy_term;
 
 enum phase { PHASE_PREFILL, PHASE_DECODE, PHASE_COUNT };
 
+/* The uncertainty of splitting a device's energy: share_error.c.  Parts: the phases, and the whole request. */
+enum { SPLIT_WHOLE = PHASE_COUNT, SPLIT_PARTS };
+
+/* A request in one interval between readings: sums over the time that it was in flight in it. */
+struct split_interval {
+    struct unresolved at;
+    double sum[SPLIT_PARTS];     /* of fraction x time, s */
+    double squares[SPLIT_PARTS]; /* of their squares */
+    double drift[SPLIT_PARTS];   /* of fraction x change of power, W */
+    double before[SPLIT_PARTS];  /* mean fraction in the interval before */
+};
+
+struct split_error {
+    struct split_interval interval, sample; /* that it was in last */
+    double variance[SPLIT_PARTS];           /* of those before, J^2 */
+    double lag[SPLIT_PARTS];                /* J: error by a lag of one standard uncertainty */
+    double watts;
+    bool is_begun;
+};
+
+/* The request had this fraction of the energy for so long. */
+void split_error_add(struct split_error *error, const struct resolution *at, enum phase phase,
+                     double fraction, double length_s);
+double split_error_variance(const struct split_error *error, size_t part); /* J^2 */
+
 /* Energy of a request on one device so far. */
 struct portion {
     double joules[PHASE_COUNT];
     double baseline[PHASE_COUNT]; /* J: its share of baseline power x time */
     double covered_s[PHASE_COUNT];
     double window_joules; /* joules of the whole device while the request was in flight */
+    double group_joules;  /* of these an equal part for each request of the group in flight */
+    struct split_error error;
+    /* J: how much more it would have with the decode weight divided or multiplied by its uncertainty. */
+    double by_weight[PHASE_COUNT][2];
     bool counted;         /* in the total at some time */
     unsigned key,
         earlier_key; /* channel that measured it (share_key), and a previous one; 0 none */
@@ -37,8 +67,10 @@ struct portion {
 struct sharer {
     struct request_trace trace;
     double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* on counted devices */
+    double group_part;         /* one over the requests of its group that are in flight now */
     double idle_part;          /* of the idle energy, given the requests in flight now */
     struct token_rates rates;  /* as computed last */
+    struct token_rates tokens; /* in the slice that is settled */
     nanos rates_until;         /* until then they hold */
     double shared_s, alone_s;  /* in flight; without any other */
     double concurrent_s;       /* in flight, times the number of requests in flight */

@@ -84,7 +84,7 @@ void share_result_release(struct share_result *result)
 /* ---- uncertainty of a share ---- */
 
 struct evidence {
-    double relative, statistical; /* standard uncertainties, relative to the joules */
+    double calibration; /* standard uncertainty, relative to the joules */
     unsigned long updates;
     enum method method;
 };
@@ -103,18 +103,14 @@ static void add_evidence(const struct share_result *result, unsigned key, nanos 
     if (channel_energy_window(result->sampler, source, channel, shape, from, to, &window) != ERR_OK)
         return;
     out->updates += window.updates;
-    if (window.sum <= 0)
-        return;
-    double statistical = sqrt(window.variance) / window.sum;
-    out->statistical = fmax(out->statistical, statistical);
-    out->relative = fmax(out->relative, hypot(statistical, row->relative_accuracy));
+    out->calibration = fmax(out->calibration, row->relative_accuracy);
 }
 
 /* The evidence of the device over a window.  If two channels measured it one after the other, the worse one counts. */
 static struct evidence find_evidence(const struct share_result *result,
                                      const struct portion *portion, nanos from, nanos to)
 {
-    struct evidence evidence = {.relative = UNKNOWN, .statistical = UNKNOWN};
+    struct evidence evidence = {.calibration = UNKNOWN};
     add_evidence(result, portion->key, from, to, &evidence);
     if (portion->earlier_key)
         add_evidence(result, portion->earlier_key, from, to, &evidence);
@@ -139,19 +135,36 @@ static void name_source(const struct share_result *result, const struct portion 
     }
 }
 
+/* Of a phase, or of both. */
+static double sum_part(const double of[PHASE_COUNT], size_t part)
+{
+    return part == SPLIT_WHOLE ? of[PHASE_PREFILL] + of[PHASE_DECODE] : of[part];
+}
+
+/* What the decode weight may have moved between the phases of this and other requests.  The whole request is by the rule
+ * as it is: its ± is that of the measurement. */
+static double weight_error(const struct portion *portion, size_t part)
+{
+    if (part == SPLIT_WHOLE)
+        return 0;
+    return fabs(portion->by_weight[part][0] - portion->by_weight[part][1]) / 2;
+}
+
 /* The energy of a share over [from, to] with the evidence of the device over that time. */
 static void set_energy(const struct share_result *result, size_t d, const struct portion *portion,
-                       nanos from, nanos to, double joules, double baseline, double covered_s,
-                       struct energy *out)
+                       size_t part, nanos from, nanos to, struct energy *out)
 {
     struct evidence evidence = find_evidence(result, portion, from, to);
+    double joules = sum_part(portion->joules, part), baseline = sum_part(portion->baseline, part);
+    double statistical = sqrt(split_error_variance(&portion->error, part));
     bool split = result->has_idle[d];
     double idle = share_idle_part(joules, baseline);
     *out = (struct energy){
         .joules = joules,
-        .plus_minus = evidence.relative * joules,
-        .statistical = evidence.statistical * joules,
-        .coverage = fmin(1, covered_s / seconds(to - from)),
+        .plus_minus = hypot(hypot(statistical, evidence.calibration * joules),
+                            weight_error(portion, part)),
+        .statistical = is_known(evidence.calibration) ? statistical : UNKNOWN,
+        .coverage = fmin(1, sum_part(portion->covered_s, part) / seconds(to - from)),
         .idle_joules = split ? idle : UNKNOWN,
         .active_joules = split ? joules - idle : UNKNOWN,
         .method = evidence.method,
@@ -223,6 +236,7 @@ static void fill_device(const struct share_result *result, const struct sharer *
         .prefill_joules = UNKNOWN,
         .decode_joules = UNKNOWN,
         .window_joules = UNKNOWN,
+        .group_joules = UNKNOWN,
         .watts = NO_STATS,
     };
     for (size_t q = 0; q < QTY_COUNT; q++)
@@ -233,19 +247,13 @@ static void fill_device(const struct share_result *result, const struct sharer *
     }
     for (size_t phase = 0; phase < PHASE_COUNT; phase++)
         if (portion->covered_s[phase] > 0)
-            set_energy(result, d, portion, edges[phase], edges[phase + 1], portion->joules[phase],
-                       portion->baseline[phase], portion->covered_s[phase],
+            set_energy(result, d, portion, phase, edges[phase], edges[phase + 1],
                        &result->phase_energies[phase][d]);
     out->prefill_joules = portion->joules[PHASE_PREFILL];
     out->decode_joules = portion->joules[PHASE_DECODE];
     out->window_joules = portion->window_joules;
-    if (is_one_phase(trace))
-        out->energy = result->phase_energies[PHASE_PREFILL][d];
-    else
-        set_energy(result, d, portion, trace->from, trace->to,
-                   portion->joules[PHASE_PREFILL] + portion->joules[PHASE_DECODE],
-                   portion->baseline[PHASE_PREFILL] + portion->baseline[PHASE_DECODE], covered_s,
-                   &out->energy);
+    out->group_joules = portion->group_joules;
+    set_energy(result, d, portion, SPLIT_WHOLE, trace->from, trace->to, &out->energy);
     set_watts(result, portion, trace, covered_s, &out->watts);
 }
 

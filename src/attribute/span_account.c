@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/span_cost.h"
 #include "core/json.h"
 #include "core/xalloc.h"
 #include "rundir/record.h"
@@ -83,6 +84,10 @@ struct span_account *span_account_new(struct trace_tree *tree, void *context)
                                      .spans = spans,
                                      .mbu_avg_pct = UNKNOWN,
                                      .mbu_max_pct = UNKNOWN,
+                                     .gpu_window_joules = UNKNOWN,
+                                     .cpu_window_joules = UNKNOWN,
+                                     .soc_window_joules = UNKNOWN,
+                                     .window_joules = UNKNOWN,
                                      .context = context};
     *tree = (struct trace_tree){0};
     for (size_t i = 0; i < account->tree.count; i++)
@@ -173,6 +178,21 @@ static void add_device(struct span_energy *to, const struct device_share *share,
         add_known(&to->dram_joules, joules);
 }
 
+static void add_window(struct span_account *account, const struct device_share *share)
+{
+    if (!share->device->has_energy)
+        return;
+    enum device_kind kind = kind_of_device(share);
+    if (kind == KIND_GPU)
+        add_known(&account->gpu_window_joules, share->group_joules);
+    else if (share->counted && kind == KIND_BOARD)
+        add_known(&account->soc_window_joules, share->group_joules);
+    else if (share->counted)
+        add_known(&account->cpu_window_joules, share->group_joules);
+    if (share->counted)
+        add_known(&account->window_joules, share->group_joules);
+}
+
 static void add_peak(struct span_energy *to, const struct share *share)
 {
     for (size_t i = 0; i < share->count; i++) {
@@ -252,8 +272,10 @@ struct span_account *span_account_take(const struct share *share)
     energy_add(&to->energy, &share->total);
     energy_add(&to->own, &share->total);
     to->own_joules += share->total.joules;
-    for (size_t i = 0; i < share->count; i++)
+    for (size_t i = 0; i < share->count; i++) {
         add_device(to, &share->devices[i], share->devices[i].energy.joules);
+        add_window(account, &share->devices[i]);
+    }
     add_peak(to, share);
     if (segment->kind == REQUEST_INFERENCE)
         add_phases(account, segment->span, share);
@@ -469,7 +491,7 @@ static void fill_turn(const struct span_account *account, size_t at, struct turn
     out->cpu_energy_joules = spent->cpu_joules;
     out->gpu_power_avg_watts = ratio(spent->gpu_joules, length);
     out->cpu_power_avg_watts = ratio(spent->cpu_joules, length);
-    out->cost_usd = FACTS(cost_usd);
+    out->cost_usd = span_cost_of_turn(tree, turn);
     out->dram_energy_joules = spent->dram_joules;
     out->peak_watts = spent->peak_watts;
     out->reasoning_tokens = FACTS(reasoning_tokens);
@@ -710,6 +732,13 @@ void span_account_record(const struct span_account *account, struct record *out)
     out->gpu_joules = all->gpu_joules;
     out->cpu_joules = all->cpu_joules;
     out->soc_joules = all->soc_joules;
+    out->gpu_window_joules = account->gpu_window_joules;
+    out->cpu_window_joules = account->cpu_window_joules;
+    out->soc_window_joules = account->soc_window_joules;
+    out->window_joules = account->window_joules;
+    out->gpu_window_watts.avg = ratio(account->gpu_window_joules, length);
+    out->cpu_window_watts.avg = ratio(account->cpu_window_joules, length);
+    out->soc_window_watts.avg = ratio(account->soc_window_joules, length);
     out->gpu_watts.avg = ratio(all->gpu_joules, length);
     out->cpu_watts.avg = ratio(all->cpu_joules, length);
     out->soc_watts.avg = ratio(all->soc_joules, length);

@@ -36,6 +36,8 @@ struct span_account {
     struct trace_tree tree;
     struct span_energy *spans; /* one per span of the tree */
     double mbu_avg_pct, mbu_max_pct;
+    /* Of the whole devices in the query's window: by kind, and of those in the total. */
+    double gpu_window_joules, cpu_window_joules, soc_window_joules, window_joules;
     double concurrency; /* mean number of queries in flight, this one included */
     double alone_s;
     void *context; /* the caller's */

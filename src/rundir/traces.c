@@ -86,6 +86,13 @@ void query_trace_release(struct query_trace *trace)
     query_trace_init(trace);
 }
 
+void query_trace_put_score_metadata(struct query_trace *trace, const char *evaluation)
+{
+    if (evaluation && jv_put_text(trace->tree, "evaluation", evaluation) == ERR_OK)
+        trace->score_metadata =
+            (struct json_any){.text = jv_get_text(trace->tree, "evaluation")};
+}
+
 /* ---- sums ---- */
 
 static double figure_at(const struct turn_trace *turn, size_t offset)

@@ -55,6 +55,9 @@ void turn_trace_init(struct turn_trace *turn);
 void query_trace_init(struct query_trace *trace);
 void query_trace_release(struct query_trace *trace);
 
+/* Of a trace that was read: `evaluation` of its record, as text; NULL: none. */
+void query_trace_put_score_metadata(struct query_trace *trace, const char *evaluation);
+
 /* Computes sums from the turns.  If the query's energy is known but no turn's, it is divided among the turns by wall
  * clock, and ipw.energy_split says so. */
 void query_trace_compute(struct query_trace *trace);

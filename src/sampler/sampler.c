@@ -636,6 +636,36 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
     return err;
 }
 
+/* Whether that is also the resolution at t; between readings, the power changes. */
+static bool still_holds(const struct resolution *at, const struct timeline *timeline, nanos t)
+{
+    const struct unresolved *finest = at->sample.to > 0 ? &at->sample : &at->interval;
+    return timeline->shape == SHAPE_MEANS && t >= finest->from && t < finest->to &&
+           t < at->interval.to;
+}
+
+enum err sampler_resolution(struct sampler *sampler, size_t source, size_t channel,
+                            long power_channel, const nanos *times, size_t count,
+                            struct resolution *out)
+{
+    struct source *locked = lock_drained(sampler, source);
+    const struct timeline *timeline = timeline_of(locked, channel);
+    struct shaped_cursor cursor = {0};
+    enum err err = ERR_OK;
+    if (timeline != &locked->series[channel].timeline)
+        power_channel = -1; /* already shaped by power */
+    for (size_t i = 0; i < count && !err; i++)
+        if (i > 0 && still_holds(&out[i - 1], timeline, times[i]))
+            out[i] = out[i - 1];
+        else if (power_channel < 0)
+            err = window_resolution(timeline, times[i], &out[i]);
+        else
+            err = shaped_resolution(timeline, &locked->series[power_channel].timeline, &cursor,
+                                    times[i], &out[i]);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
 enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct value_stats *out)
 {

@@ -11,6 +11,7 @@
 #include "core/err.h"
 #include "core/units.h"
 #include "port/proc_tree.h"
+#include "sampler/resolution.h"
 #include "sampler/timeline.h"
 #include "sampler/window.h"
 #include "sensors/sensor.h"
@@ -112,6 +113,11 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
  * sampler_window_shaped; -1 for none. */
 enum err sampler_running(struct sampler *sampler, size_t source, size_t channel, long power_channel,
                          const nanos *times, size_t count, double *sums, nanos *covered) MUST_USE;
+
+/* What the channel does not resolve at each of `count` ascending instants (resolution.h). */
+enum err sampler_resolution(struct sampler *sampler, size_t source, size_t channel,
+                            long power_channel, const nanos *times, size_t count,
+                            struct resolution *out) MUST_USE;
 
 /* Mean, extremes and median of a channel's values in a window (window.h). */
 enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, nanos from,

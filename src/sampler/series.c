@@ -1,5 +1,9 @@
 #include "sampler/series.h"
 
+/* A meter that averages over W shows power later than it was, by W/2 and by its own delay: between 0 and W, uniformly
+ * distributed, until it is characterized. */
+#define AVERAGING_LAG 0.5774
+
 void series_init(struct series *series, const struct sensor_channel *channel, struct spill *spill,
                  nanos gap_limit)
 {
@@ -8,6 +12,8 @@ void series_init(struct series *series, const struct sensor_channel *channel, st
     timeline_init(&series->timeline, spill, means ? SHAPE_MEANS : SHAPE_POINTS);
     if (channel->quantity == QTY_ENERGY)
         series->timeline.resolution = channel->joules_per_count;
+    else if (channel->quantity == QTY_POWER)
+        series->timeline.lag_sigma = AVERAGING_LAG * seconds(channel->averaging);
 }
 
 void series_release(struct series *series)

@@ -286,23 +286,76 @@ enum err shaped_window(const struct timeline *counter, const struct timeline *po
     return ERR_OK;
 }
 
+/* The samples of the counter's interval, once per interval. */
+static void update_shape(const struct timeline *power, struct shaped_cursor *cursor)
+{
+    if (cursor->known && cursor->shape.from.t == cursor->counter.before.t)
+        return;
+    cursor->known = true;
+    cursor->shape =
+        (struct shaped){.from = cursor->counter.before, .to = cursor->counter.after};
+    take_samples(power, &cursor->power, &cursor->shape);
+}
+
 enum err shaped_running(const struct timeline *counter, const struct timeline *power,
                         struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
 {
     enum err err = window_running(counter, &cursor->counter, t, sum, covered);
-    const struct timeline_point *a = &cursor->counter.before;
-    if (err || !cursor->counter.between || t == a->t)
+    if (err || !cursor->counter.between || t == cursor->counter.before.t)
         return err;
-    if (!cursor->known || cursor->shape.from.t != a->t) { /* once per interval */
-        cursor->known = true;
-        cursor->shape = (struct shaped){.from = *a, .to = cursor->counter.after};
-        take_samples(power, &cursor->power, &cursor->shape);
-    }
+    update_shape(power, cursor);
     double power_sum, share, placed;
     nanos power_covered;
     if (cursor->shape.usable &&
         window_running(power, &cursor->power, t, &power_sum, &power_covered) == ERR_OK &&
         place_edge(&cursor->shape, power_sum, power_covered, t, &share, &placed))
         *sum = placed;
+    return ERR_OK;
+}
+
+/* ---- what is not resolved ---- */
+
+static void set_sample(const struct timeline *power, const struct shaped *shape, nanos t,
+                       struct resolution *out)
+{
+    struct timeline_point p[2];
+    size_t after;
+    if (timeline_after(power, t, &after) != ERR_OK || after == 0 ||
+        after >= timeline_count(power) || timeline_read(power, after - 1, 2, p) != ERR_OK)
+        return;
+    double both = square(shape->weight) + square(1 - shape->weight);
+    double ratio = shape->joules / shape->integral, at_half = 0.25;
+    nanos middle = p[0].t + (p[1].t - p[0].t) / 2;
+    out->sample.from = p[0].t;
+    out->sample.to = p[1].t;
+    out->sample.burst = both * square(ratio) * step_missed(power, shape->steps, middle) / at_half;
+    out->watts = ratio * p[1].value;
+}
+
+enum err shaped_resolution(const struct timeline *counter, const struct timeline *power,
+                           struct shaped_cursor *cursor, nanos t, struct resolution *out)
+{
+    double sum;
+    nanos covered;
+    enum err err = window_resolution(counter, t, out);
+    if (!err)
+        err = window_running(counter, &cursor->counter, t, &sum, &covered);
+    if (err || !cursor->counter.between || out->interval.to == 0)
+        return err;
+    update_shape(power, cursor);
+    const struct shaped *shape = &cursor->shape;
+    if (!shape->usable)
+        return ERR_OK;
+    /* A straight line that is off by that variance in the mean is off as after a burst: f(1-f) has a mean of 1/6. */
+    out->interval.burst = square(shape->weight * shape->disagreement) +
+                          square(1 - shape->weight) * 6 * shape->line_variance;
+    for (int i = 0; i < 2; i++)
+        out->interval.edges[i] =
+            square(tick_watts(shape) * (i ? shape->to.t_sigma : shape->from.t_sigma)) +
+            square(counter->resolution) / 12;
+    double ratio = shape->joules / shape->integral;
+    out->interval.lag = shape->weight * shape->lag;
+    out->interval.rise = ratio * (shape->watts[1] - shape->watts[0]);
+    set_sample(power, shape, t, out);
     return ERR_OK;
 }

@@ -13,6 +13,7 @@
 #include "core/err.h"
 #include "core/units.h"
 #include "sampler/timeline.h"
+#include "sampler/resolution.h"
 #include "sampler/window.h"
 
 /* Like window_read(counter, ...); an edge that the samples do not cover is interpolated linearly. */
@@ -47,5 +48,9 @@ struct shaped_cursor {
 enum err shaped_running(const struct timeline *counter, const struct timeline *power,
                         struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
     MUST_USE;
+
+/* Like window_resolution(counter, ...), with the samples inside the counter's interval. */
+enum err shaped_resolution(const struct timeline *counter, const struct timeline *power,
+                           struct shaped_cursor *cursor, nanos t, struct resolution *out) MUST_USE;
 
 #endif

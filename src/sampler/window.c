@@ -4,6 +4,10 @@
 
 #include "stats/descriptive.h"
 
+/* A reading is a mean over some part of the time since the one before, at a time that drivers do not document: between
+ * its own time and half a spacing earlier, uniformly distributed. */
+#define READING_LAG 0.2887
+
 /* ---- plain windows ---- */
 
 /* The running sums at one instant, and their uncertainty. */
@@ -12,8 +16,16 @@ struct edge {
     nanos covered;
     double variance;      /* accumulated up to here */
     double edge_variance; /* of the interpolation itself */
+    double watts, lag;    /* of readings: interpolated; standard uncertainty of their time, s */
     size_t index;         /* first point after the instant */
 };
+
+double window_lag(const struct timeline *timeline, nanos spacing)
+{
+    if (timeline->shape != SHAPE_POINTS)
+        return 0;
+    return fmax(timeline->lag_sigma, READING_LAG * seconds(spacing));
+}
 
 static double sum_between(const struct timeline *timeline, const struct timeline_point *a,
                           const struct timeline_point *b, double f)
@@ -54,8 +66,8 @@ static double highest_near(const struct timeline *timeline, nanos t, double sigm
  * may have come in one burst anywhere in it: before the edge with probability f, when a straight line misses 1-f of
  * it, or after, when the line has f of it too much.  That is a variance of f(1-f) times the burst squared.  The
  * second part is the uncertainty of the tick's time times the power; the third is the counter's resolution (a whole
- * joule on some platforms).  Readings of power need none of this: their timestamps are precise, and the uncertainty
- * between them is in the running variance. */
+ * joule on some platforms).  Readings of power need none of this: the uncertainty between them is in the running
+ * variance, and that of their times, which all have in common, in window_read. */
 static double edge_variance(const struct timeline *timeline, const struct timeline_point *around,
                             nanos t, double f)
 {
@@ -85,7 +97,12 @@ static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *o
         /* Before the first or after the last point nothing is covered. */
         err = timeline_read(timeline, after == 0 ? 0 : count - 1, 1, p);
         if (!err)
-            *out = (struct edge){p->sum, p->covered, p->variance, 0, after};
+            *out = (struct edge){.sum = p->sum,
+                                 .covered = p->covered,
+                                 .variance = p->variance,
+                                 .watts = p->value,
+                                 .lag = window_lag(timeline, 0),
+                                 .index = after};
         return err;
     }
     size_t first = after >= 2 ? after - 2 : after - 1;
@@ -103,6 +120,8 @@ static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *o
         .covered = covered_between(&p[1], &p[2], t, f),
         .variance = p[1].variance + (p[2].variance - p[1].variance) * f,
         .edge_variance = p[2].covered > p[1].covered ? edge_variance(timeline, p, t, f) : 0,
+        .watts = p[1].value + (p[2].value - p[1].value) * f,
+        .lag = window_lag(timeline, p[2].t - p[1].t),
         .index = after,
     };
     return ERR_OK;
@@ -129,6 +148,11 @@ enum err window_read(const struct timeline *timeline, nanos from, nanos to, stru
     out->edge_variance[1] = end.edge_variance;
     out->variance =
         fmax(0, end.variance - start.variance) + start.edge_variance + end.edge_variance;
+    /* Readings that are late by a constant time belong to an earlier window: what they miss of this one is that time
+     * times the difference of the power at its edges. */
+    double lag = fmax(start.lag, end.lag);
+    if (lag > 0)
+        out->variance += square(lag * known_or(end.watts - start.watts, 0));
     return ERR_OK;
 }
 

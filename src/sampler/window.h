@@ -25,6 +25,9 @@ struct window {
 enum err window_read(const struct timeline *timeline, nanos from, nanos to, struct window *out)
     MUST_USE;
 
+/* Standard uncertainty of the time of readings that are `spacing` apart, s; 0 for means. */
+double window_lag(const struct timeline *timeline, nanos spacing);
+
 /* ---- running sums ---- */
 
 /* State of window_running between calls: zero it before the first. */

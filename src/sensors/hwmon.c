@@ -20,6 +20,9 @@ static const struct sysfs_rule MICROWATTS = {.factor = 1e-6};
 
 enum role { ROLE_UNKNOWN, ROLE_ACPI, ROLE_GPU, ROLE_SOCKETS, ROLE_SUPPLY };
 
+/* Firmware filters its readings, over times that few drivers report. */
+#define ASSUMED_AVERAGING (500 * NS_PER_MS)
+
 /* The chips whose position in the machine is known. */
 static const struct known_chip {
     const char *name;
@@ -27,27 +30,31 @@ static const struct known_chip {
     enum sensor_kind kind;
     double watts_max;
     double accuracy;
+    nanos averaging; /* of its powers, where the driver has no file for it: assumed */
     nanos period_default, period_min;
     const char *title;
 } KNOWN[] = {
-    {"power_meter", ROLE_ACPI, SENSOR_BOARD, 50e3, 0.05, NS_PER_S, 10 * NS_PER_MS,
+    {"power_meter", ROLE_ACPI, SENSOR_BOARD, 50e3, 0.05, NS_PER_S, NS_PER_S, 10 * NS_PER_MS,
      "ACPI power meter"},
-    {"acpi_power_meter", ROLE_ACPI, SENSOR_BOARD, 50e3, 0.05, NS_PER_S, 10 * NS_PER_MS,
+    {"acpi_power_meter", ROLE_ACPI, SENSOR_BOARD, 50e3, 0.05, NS_PER_S, NS_PER_S, 10 * NS_PER_MS,
      "ACPI power meter"},
-    {"amdgpu", ROLE_GPU, SENSOR_GPU, 2500, 0.05, 100 * NS_PER_MS, 10 * NS_PER_MS, "AMD GPU"},
-    {"i915", ROLE_GPU, SENSOR_GPU, 2500, 0.05, 100 * NS_PER_MS, 10 * NS_PER_MS, "Intel GPU"},
-    {"xe", ROLE_GPU, SENSOR_GPU, 2500, 0.05, 100 * NS_PER_MS, 10 * NS_PER_MS, "Intel GPU"},
-    {"amd_energy", ROLE_SOCKETS, SENSOR_CPU, 1500, 0.03, 100 * NS_PER_MS, 10 * NS_PER_MS,
-     "AMD sockets"},
-    {"zenergy", ROLE_SOCKETS, SENSOR_CPU, 1500, 0.03, 100 * NS_PER_MS, 10 * NS_PER_MS,
-     "AMD sockets"},
+    {"amdgpu", ROLE_GPU, SENSOR_GPU, 2500, 0.05, ASSUMED_AVERAGING, 100 * NS_PER_MS, 10 * NS_PER_MS,
+     "AMD GPU"},
+    {"i915", ROLE_GPU, SENSOR_GPU, 2500, 0.05, ASSUMED_AVERAGING, 100 * NS_PER_MS, 10 * NS_PER_MS,
+     "Intel GPU"},
+    {"xe", ROLE_GPU, SENSOR_GPU, 2500, 0.05, ASSUMED_AVERAGING, 100 * NS_PER_MS, 10 * NS_PER_MS,
+     "Intel GPU"},
+    {"amd_energy", ROLE_SOCKETS, SENSOR_CPU, 1500, 0.03, ASSUMED_AVERAGING, 100 * NS_PER_MS,
+     10 * NS_PER_MS, "AMD sockets"},
+    {"zenergy", ROLE_SOCKETS, SENSOR_CPU, 1500, 0.03, ASSUMED_AVERAGING, 100 * NS_PER_MS,
+     10 * NS_PER_MS, "AMD sockets"},
     /* Read over USB, one command per file: read rarely. */
-    {"corsairpsu", ROLE_SUPPLY, SENSOR_BOARD, 3000, 0.05, NS_PER_S, 250 * NS_PER_MS,
+    {"corsairpsu", ROLE_SUPPLY, SENSOR_BOARD, 3000, 0.05, NS_PER_S, NS_PER_S, 250 * NS_PER_MS,
      "Corsair power supply"},
 };
 
-static const struct known_chip UNKNOWN_CHIP = {"",  ROLE_UNKNOWN, SENSOR_BOARD,   50e3,
-                                               0.1, NS_PER_S,     50 * NS_PER_MS, ""};
+static const struct known_chip UNKNOWN_CHIP = {
+    "", ROLE_UNKNOWN, SENSOR_BOARD, 50e3, 0.1, ASSUMED_AVERAGING, NS_PER_S, 50 * NS_PER_MS, ""};
 
 struct chip {
     const struct hwmon_chip *at;
@@ -263,6 +270,8 @@ static enum err add_meter(struct sensor *out, struct sysfs_channels *set, const 
     channel->relative_accuracy = chip->known->accuracy;
     channel->joules_per_count = meter->is_energy ? 1e-6 : 0;
     channel->period = average_interval(meter);
+    if (!meter->is_energy)
+        channel->averaging = channel->period ? channel->period : chip->known->averaging;
     return ERR_OK;
 }
 

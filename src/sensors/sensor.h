@@ -92,8 +92,8 @@ struct sensor_channel {
     bool integrated;          /* an energy counter that is an integral of sampled power */
     nanos lag;                /* a read shows only values at least this old */
     nanos behind;             /* for another host: its readings lag by up to this */
-    bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
-                           that is missing with ERR_NO_DATA is where the next mean begins */
+    nanos averaging; /* of a power meter, documented or assumed; 0: the time between its updates */
+    bool interval_mean; /* a mean since the previous value; a missing one (ERR_NO_DATA) begins the next */
     double share; /* of a MIG instance's activity: its slices of the GPU's; both attribute energy */
     bool secondary; /* a cross-check of another channel of the same device and scope */
 };

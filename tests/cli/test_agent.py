@@ -201,6 +201,32 @@ class Traces(AgentTest):
         spans = trace["ipw"]["spans"]
         self.assertIn("division by zero", next(s["error"] for s in spans if s["type"] == "tool_call"))
         self.assertIn("broken", json.dumps([s for s in spans if s["type"] == "lm_inference"]))
+        # as the Python IPW, which has the reason in place of the answer
+        self.assertIn("broken", trace["unscorable_reason"])
+        self.assertEqual(trace["response_text"], trace["unscorable_reason"])
+        self.assertEqual((trace["is_resolved"], trace["accuracy_score"]), (None, None))
+
+    def test_trace_has_score(self):
+        self.questions(*[{"problem": p, "answer": "1"} for p in ("right", "wrong")])
+        self.script({"content": "Answer: 1", "when": "right"}, {"content": "Answer: 2", "when": "wrong"})
+        self.agent("--grader", "numeric")
+        traces = [self.traces()[f"q000{n}"] for n in range(2)]
+        self.assertEqual([trace["accuracy_score"] for trace in traces], [1, 0])
+        self.assertEqual([trace["score_metadata"]["grader"] for trace in traces], ["numeric"] * 2)
+        self.assertEqual([trace["score_metadata"]["extracted"] for trace in traces], ["1", "2"])
+
+    def test_trace_has_the_score_of_its_grader(self):
+        self.questions({"problem": "one", "answer": "w x y z"})
+        self.script({"content": "w x"})
+        self.agent("--grader", "f1")
+        self.assertAlmostEqual(self.traces()["q0000"]["accuracy_score"], 2 / 3)
+
+    def test_workload_type_is_the_dataset_s(self):
+        self.questions({"problem": "one", "answer": "1", "workload_type": "coding"}, {"problem": "two", "answer": "1"})
+        self.script({"content": "1"})
+        self.agent("--max-queries", "1")
+        self.agent("--resume")
+        self.assertEqual([self.traces()[key]["workload_type"] for key in ("q0000", "q0001")], ["coding", "agentic"])
 
     def test_retries_are_counted(self):
         self.script(calls(call("think", thought="hm")), {"content": "408"})
@@ -221,6 +247,8 @@ class Traces(AgentTest):
         self.script({"content": "1"})
         self.agent("--grader", "judge", "--eval-client", "openai", "--eval-base-url", service.url("judge"), "--eval-model", "j")
         self.assertEqual([self.traces()[key]["is_resolved"] for key in ("q0000", "q0001")], [True, False])
+        self.assertEqual([self.traces()[key]["accuracy_score"] for key in ("q0000", "q0001")], [1, 0])
+        self.assertEqual(self.traces()["q0000"]["score_metadata"]["grader"], "judge")
         self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["resolved"], 1)
 
     def test_unread_answer_resolves_nothing(self):
@@ -230,6 +258,7 @@ class Traces(AgentTest):
         trace = self.traces()["q0000"]
         self.assertIs(trace["is_resolved"], False)
         self.assertTrue(trace["unscorable_reason"])
+        self.assertIsNone(trace["accuracy_score"])
         summary = Run(self.folder / "runs/run").summary()
         self.assertEqual((summary["totals"]["unresolved"], summary["totals"]["accuracy"]), (2, 0))
         self.assertEqual((summary["ipw"]["unread"], summary["ipw"]["incorrect"]), (2, 0))
@@ -335,6 +364,9 @@ class EnergyLedger(AgentTest):
         traces = self.check(self.run_agents())
         for trace in traces.values():
             kinds = [span["type"] for span in trace["ipw"]["spans"]]
+            energy = self.records()[trace["ipw"]["key"]]["model_metrics"]["m"]["energy_metrics"]
+            for prefix in ("", "cpu_"):  # parallel tools count once
+                self.assertAlmostEqual(energy[prefix + "total_joules"] / energy[prefix + "per_query_joules"], 1, delta=1e-6)
             self.assertEqual((kinds.count("turn"), kinds.count("lm_inference"), kinds.count("tool_call")), (3, 3, 3))
             shell = next(s for s in trace["ipw"]["spans"] if s.get("name") == "shell")
             self.assertGreater(shell["cpu_s"], 0)
@@ -342,6 +374,11 @@ class EnergyLedger(AgentTest):
     def test_energy_adds_up_with_concurrency_4(self):
         traces = self.check(self.run_agents("-c", "4"))
         self.assertTrue(any(trace["shared_device_warning"] for trace in traces.values()))
+        for record in self.records().values():
+            energy, ours = record["model_metrics"]["m"]["energy_metrics"], record["ipw"]
+            self.assertGreater(energy["total_joules"], 1.5 * energy["per_query_joules"])  # the whole device
+            whole = energy["total_joules"] + energy["cpu_total_joules"]
+            self.assertAlmostEqual(ours["window_joules"] / whole, 1, delta=1e-6)
 
 
 class Protocols(AgentTest):
@@ -390,7 +427,8 @@ def ask(text):
 def send(line):
     socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(json.dumps(line).encode(), os.environ["IPW_EVENTS"])
 def event(kind, way):
-    line = json.dumps({"type": "tool_call_" + kind, "correlation_id": "c1", "metadata": {"tool": "search"}})
+    line = json.dumps({"type": "tool_call_" + kind, "correlation_id": "c1",
+                       "metadata": {"tool": "search", **({"cost_usd": 0.25} if kind == "end" else {})}})
     if way == "print":
         print(line, flush=True)
     elif way == "socket":
@@ -437,6 +475,7 @@ if way == "fail":
                    self.folder / "runs", "--name", "run", "--json", *options,
                    env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong", **(env or {})})
         self.assertEqual(done.returncode, code, done.stderr)
+        self.stderr = done.stderr
         return json.loads(done.stdout)
 
     def spans(self, kind, query="q0000"):
@@ -470,6 +509,36 @@ if way == "fail":
             self.assertEqual(tool["name"], "search")
             self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
             self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
+
+    def costs(self, *options):
+        """Of trace and record, and of the run."""
+        report = self.external("print", "--overwrite", *options)
+        trace, record = self.traces()["q0000"], list(self.records().values())[0]
+        found = record["model_metrics"]["tiny-1b"].get("cost", {})
+        self.assertEqual(trace["total_cost_usd"], found.get("total_cost_usd"))
+        self.assertEqual(trace["total_cost_usd"], sum(turn["cost_usd"] or 0 for turn in trace["turns"]))
+        self.assertEqual(report["cost"], found.get("total_cost_usd"))
+        self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["cost_usd"], found.get("total_cost_usd"))
+        return found
+
+    def prices(self, currency):
+        path = self.folder / f"prices-{currency}.json"
+        path.write_text(json.dumps({"currency": currency, "models": {"tiny-1b": {"input_per_million": 2000,
+                                                                                "output_per_million": 5000}}}))
+        return "--prices", path
+
+    def test_cost_is_one_sum_of_tokens_and_tools(self):
+        tokens = {"input_cost_usd": 2 * 11 * 2e-3, "output_cost_usd": 2 * TOKENS * 5e-3}
+        for options, wanted in (((), {"tool_cost_usd": 0.25, "total_cost_usd": 0.25}),
+                                (self.prices("USD"), {**tokens, "tool_cost_usd": 0.25,
+                                                      "total_cost_usd": sum(tokens.values()) + 0.25}),
+                                # dollars are not added to another currency
+                                (self.prices("EUR"), {**tokens, "total_cost_usd": sum(tokens.values())})):
+            found = self.costs(*options)
+            self.assertEqual(set(key for key in found if found[key] is not None), set(wanted))
+            for key, value in wanted.items():
+                self.assertAlmostEqual(found[key], value, places=12)
+        self.assertIn("in USD, are not included: prices are in EUR", self.stderr)
 
     def test_workspace_of_program_may_have_a_long_path(self):
         self.folder = deep_folder(self.folder)

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "sampler/sampler.h"
 #include "sensors/sensor.h"
+#include "support/rng.h"
 
 enum { SENSORS_MAX = 8 };
 #define JOULES_PER_COUNT 1e-6
@@ -17,6 +18,8 @@ struct player {
     const struct scripted_channel *channels;
     unsigned next;       /* channel whose history the next read returns */
     bool second;         /* it is the part after the pause */
+    unsigned reading;    /* of a load: number of the next one */
+    uint64_t stream;     /* of random numbers: the global one belongs to the test's thread */
     atomic_int replayed; /* parts that are complete: a read followed the last of them */
 };
 
@@ -61,6 +64,8 @@ static enum err scripted_open(const struct sensor_finding *finding, struct senso
         channel->estimated = row->estimated;
         channel->secondary = row->secondary;
         channel->relative_accuracy = row->relative_accuracy;
+        channel->interval_mean = row->load && row->load->is_interval_mean;
+        channel->averaging = row->load ? from_seconds(row->load->averaging_s) : 0;
         channel->joules_per_count = JOULES_PER_COUNT;
     }
     out->groups[0] = (struct sensor_group){.period_default = SCRIPTED_STEP, .period_min = 1};
@@ -114,6 +119,42 @@ static void play_channel(const struct scripted_channel *row, unsigned channel, b
     }
 }
 
+static double gaussian(uint64_t *stream)
+{
+    return sqrt(-2 * log(1 - rng_uniform_of(stream))) * cos(2 * acos(-1) * rng_uniform_of(stream));
+}
+
+/* Momentary power is that of the ten microseconds before. */
+static double load_watts(const struct scripted_load *load, double s)
+{
+    double length = load->mean_s > 0 ? load->mean_s : 1e-5, to = s - load->delay_s;
+    return (load->joules(load->context, to) - load->joules(load->context, to - length)) / length;
+}
+
+/* Fills one read; false if there are more readings. */
+static bool play_load(struct player *player, const struct scripted_channel *row,
+                      struct observations *out)
+{
+    const struct scripted_load *load = row->load;
+    unsigned channel = player->next;
+    nanos sigma = from_seconds(load->sigma_s) + NS_PER_US;
+    if (player->reading == 0) /* the noise differs from run to run as the offset does */
+        player->stream ^= (uint64_t)(1e12 * load->offset_s);
+    for (; out->count < out->capacity; player->reading++) {
+        double s = load->offset_s + load->period_s * player->reading;
+        if (from_seconds(s) > SCRIPTED_LENGTH)
+            return true;
+        if (row->quantity != QTY_ENERGY) {
+            observe_value(out, channel, start + from_seconds(s), load_watts(load, s));
+            continue;
+        }
+        double joules = load->joules(load->context, s);
+        nanos t = start + from_seconds(s + load->sigma_s * gaussian(&player->stream));
+        observe_timed(out, channel, t, sigma, (uint64_t)llround(joules / JOULES_PER_COUNT) + 1);
+    }
+    return false;
+}
+
 static enum err scripted_read(struct sensor *sensor, unsigned group, struct observations *out)
 {
     (void)group;
@@ -124,6 +165,13 @@ static enum err scripted_read(struct sensor *sensor, unsigned group, struct obse
         if (!player->second && atomic_load(&going)) {
             player->second = true;
             player->next = 0;
+        }
+        return ERR_OK;
+    }
+    if (row->load) {
+        if (play_load(player, row, out)) {
+            player->reading = 0;
+            player->next++;
         }
         return ERR_OK;
     }
@@ -167,6 +215,7 @@ static struct sampler *start_all(const struct scripted_channel *const *sensors)
         players[count] = calloc(1, sizeof *players[count]);
         must(players[count] != NULL, "out of memory");
         players[count]->channels = sensors[count];
+        players[count]->stream = count;
         struct sensor_finding finding = {.driver = &DRIVER, .kind = SENSOR_TEST, .key = count};
         snprintf(finding.id, sizeof finding.id, "test:%u", count);
         must(sampler_add(sampler, &finding, &why) == ERR_OK, "a sensor does not open");

@@ -317,11 +317,12 @@ static void write_agent(const struct summary *run, struct text *out)
 static void write_cost(const struct summary *run, struct text *out)
 {
     enum { TOKENS, ELECTRICITY, DEVICES };
+    bool is_agent = run->traces != NULL;
     const struct {
         double amount;
         const char *what;
     } parts[] = {
-        [TOKENS] = {run->cost, "tokens"},
+        [TOKENS] = {run->cost, is_agent ? "tokens and tools" : "tokens"},
         [ELECTRICITY] = {run->electricity_cost, "electricity"},
         [DEVICES] = {tariff_devices(&run->tariff, summary_device_seconds(run)), "devices"}};
     char cell[FORMAT_MAX];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attribute/span_account.h"
+#include "attribute/span_cost.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "rundir/record.h"
@@ -19,9 +20,9 @@
 struct ended_query {
     struct pending *pending;
     char id[48]; /* numbered as in the Python IPW */
-    char *problem, *answer;
-    char reason[200]; /* why it could not be graded, or read by the grader */
-    double started_at, score;
+    char *problem, *answer, *workload;
+    char reason[200]; /* why it failed, or could not be graded or read by the grader */
+    double started_at, score, cost_usd;
     int8_t completed, timed_out, is_correct; /* -1: unknown */
 };
 
@@ -32,18 +33,52 @@ static void free_ended(struct ended_query *ended)
     free(ended->pending);
     free(ended->problem);
     free(ended->answer);
+    free(ended->workload);
     free(ended);
+}
+
+/* Of the dataset's row, as the Python IPW has it. */
+static char *workload_of(const struct item *item)
+{
+    struct text type = {0};
+    bool is_given = item_field(item, "workload_type", &type) && type.length;
+    char *copy = is_given ? xstrdup(text_get(&type)) : NULL;
+    text_release(&type);
+    return copy;
+}
+
+/* 0 to 1: the grader's score, else 1 for a correct answer and 0 for a wrong one. */
+static double score_of(double score, int correct)
+{
+    if (is_known(score) || correct < 0)
+        return score;
+    return correct;
+}
+
+/* What is known of the grade when the query ends: a judge's comes later (agents_update). */
+static void take_grade(struct ended_query *ended, const struct answer *answer)
+{
+    const struct grade *grade = &answer->grade;
+    bool is_right = grade->verdict == VERDICT_TRUE, is_wrong = grade->verdict == VERDICT_FALSE;
+    if (!is_right && !is_wrong)
+        chars_copy(ended->reason, grade->reason);
+    if (grade->verdict != VERDICT_NULL) /* an unread answer resolves nothing */
+        ended->is_correct = (int8_t)is_right;
+    ended->score = score_of(grade->score, is_right || is_wrong ? is_right : -1);
 }
 
 static struct ended_query *new_ended(const struct profile *profile, struct pending *pending,
                                      const struct answer *answer)
 {
     const struct query *query = answer->query;
+    const char *content = text_get(&answer->reply->content);
     struct ended_query *ended = XNEW(ended);
     ended->problem = xstrdup(query->item.problem);
-    ended->answer = xstrdup(text_get(&answer->reply->content));
+    ended->answer = xstrdup(answer->err && !content[0] ? answer->why : content);
+    ended->workload = workload_of(&query->item);
     ended->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
     ended->score = UNKNOWN;
+    ended->cost_usd = answer->cost.total;
     ended->completed = (int8_t)!answer->err;
     ended->timed_out = (int8_t)(answer->err == ERR_TIMEOUT);
     ended->is_correct = -1;
@@ -51,14 +86,10 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
         chars_format(ended->id, "q%04llu_r%u", (unsigned long long)query->index, query->repeat);
     else
         chars_format(ended->id, "q%04llu", (unsigned long long)query->index);
-    if (answer->grader) {
-        ended->score = answer->grade.score;
-        enum grade_verdict verdict = answer->grade.verdict;
-        if (verdict == VERDICT_NULL || verdict == VERDICT_UNREAD)
-            chars_copy(ended->reason, answer->grade.reason);
-        if (verdict != VERDICT_NULL) /* an unread answer resolves nothing */
-            ended->is_correct = (int8_t)(verdict == VERDICT_TRUE);
-    }
+    if (answer->err)
+        chars_copy(ended->reason, answer->why);
+    else if (answer->grader)
+        take_grade(ended, answer);
     ended->pending = pending;
     return ended;
 }
@@ -82,6 +113,8 @@ static enum err write_trace(struct journal *traces, struct span_account *account
     trace.query_id = ended->id;
     trace.query_text = ended->problem;
     trace.response_text = ended->answer;
+    if (ended->workload)
+        trace.workload_type = ended->workload;
     trace.completed = ended->completed;
     trace.timed_out = ended->timed_out;
     trace.is_resolved = ended->is_correct;
@@ -89,6 +122,7 @@ static enum err write_trace(struct journal *traces, struct span_account *account
     trace.unscorable_reason = str_or_null(ended->reason);
     trace.ipw.key = ended->pending->key;
     trace.ipw.started_at = ended->started_at;
+    trace.total_cost_usd = ended->cost_usd; /* for a query without turns */
     span_account_trace(account, &trace);
     if (!is_settled)
         forget_energies(&trace);
@@ -133,17 +167,24 @@ bool agents_take_share(struct profile *profile, const struct share *share)
 
 /* ---- the end of a query ---- */
 
-enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
-                    struct error *why)
+void agents_take_tree(struct profile *profile, struct answer *answer, struct trace_tree *out)
 {
     struct trace_events events;
-    struct trace_tree tree;
+    const struct completion *reply = answer->reply;
+    trace_recorder_take(profile->shared.recorder, answer->query->key, &events);
+    trace_tree_build(&events, reply->sent, reply->done, out);
+    span_cost_take(out, profile->setup.prices, profile->options->model, &answer->cost);
+    if (answer->cost.has_other_currency)
+        atomic_store(&profile->shared.has_other_currency, true);
+}
+
+enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
+                    struct trace_tree *tree, struct error *why)
+{
     uint64_t id = pending->id;
     const struct completion *reply = answer->reply;
     struct ended_query *ended = new_ended(profile, pending, answer);
-    trace_recorder_take(profile->shared.recorder, answer->query->key, &events);
-    trace_tree_build(&events, reply->sent, reply->done, &tree);
-    struct span_account *account = span_account_new(&tree, ended);
+    struct span_account *account = span_account_new(tree, ended);
     /* Once submitted, shares may be settled and the account freed at any time; a query of no duration gets none. */
     bool has_time = reply->done > reply->sent;
     struct text line = {0};
@@ -195,12 +236,23 @@ enum err agents_load(struct profile *profile, struct error *why)
     return err;
 }
 
+/* The score and what the grader reported with it, as in the record. */
+static void update_score(struct query_trace *trace, const struct record *record)
+{
+    struct evaluation evaluation;
+    record_evaluation(record, &evaluation);
+    trace->accuracy_score = score_of(evaluation.score, record->correct);
+    query_trace_put_score_metadata(trace, record->evaluation);
+}
+
 enum err agents_update(struct profile *profile, const struct record *record)
 {
     struct text line = {0};
     struct error why = {0};
     struct query_trace *trace = traces_find(&profile->report.agent_traces, record->key);
     profile->report.agent_traces.missing += !trace;
+    if (trace)
+        update_score(trace, record);
     bool is_known_already =
         trace && record->correct == trace->is_resolved && !trace->unscorable_reason;
     if (!trace || is_known_already || record->correct < 0)

@@ -38,12 +38,15 @@ void proxied_free(struct proxied *proxied);
 /* agents.c: the event recorder, and the data loaded for the summary. */
 void agents_init(struct profile *profile);
 void agents_release(struct profile *profile);
-/* Call when an agent's query has ended and its record is in the journal; takes ownership of `pending`, unless it fails.
- * Its energy is settled later: agents_take_share is true for its shares.  agents_discard: the query does not count. */
+/* When an agent's query has ended: agents_take_tree builds the tree of its spans and fills answer->cost; agents_end,
+ * once its record is in the journal, takes ownership of the tree, and of `pending` unless it fails.  Its energy is
+ * settled later: agents_take_share is true for its shares.  agents_discard: the query does not count. */
 struct answer;
 struct pending;
+struct trace_tree;
+void agents_take_tree(struct profile *profile, struct answer *answer, struct trace_tree *out);
 enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
-                    struct error *why) MUST_USE;
+                    struct trace_tree *tree, struct error *why) MUST_USE;
 bool agents_take_share(struct profile *profile, const struct share *share);
 void agents_discard(struct profile_shared *shared, const char *key);
 /* For the summary: the traces of all queries; what they add to a record; and a dataset of them. */

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/jv.h"
 #include "core/xalloc.h"
+#include "metrics/prices.h"
 #include "port/file.h"
 #include "port/proc.h"
 #include "runner/profile/phases.h"
@@ -68,6 +69,18 @@ static void warn_of_rows(const struct profile *profile)
         return;
     chars_format(line, "%" PRIu64 " row%s of the dataset skipped: %s", supply->bad_rows,
                  supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
+    profile_warn(profile, line);
+}
+
+static void warn_of_costs(const struct profile *profile)
+{
+    char line[160];
+    if (!atomic_load(&profile->shared.has_other_currency))
+        return;
+    chars_format(line,
+                 "costs that the agent's events report, in USD, are not included: prices are in "
+                 "%.16s",
+                 prices_currency(profile->setup.prices));
     profile_warn(profile, line);
 }
 
@@ -145,6 +158,7 @@ static enum err run_phases(struct profile *profile, struct error *why)
     }
     warn_of_samples(profile);
     warn_of_rows(profile);
+    warn_of_costs(profile);
     return err;
 }
 

@@ -104,6 +104,14 @@ static void fill_compute(struct efficiency_inputs facts, const struct completion
     out->flops_per_token = figures.flops_per_token;
 }
 
+static void fill_agent_cost(const struct span_cost *cost, struct record *out)
+{
+    out->input_cost = cost->input;
+    out->output_cost = cost->output;
+    out->tool_cost = cost->tool;
+    out->cost = cost->total;
+}
+
 static void fill_cost(const struct profile *profile, const struct completion *reply,
                       struct record *out)
 {
@@ -165,7 +173,10 @@ void records_query(const struct profile *profile, const struct answer *answer, s
     fill_query(profile, answer, &record);
     fill_reply(answer->reply, &record);
     fill_compute(profile->setup.facts, answer->reply, &record);
-    fill_cost(profile, answer->reply, &record);
+    if (profile->options->agent)
+        fill_agent_cost(&answer->cost, &record);
+    else
+        fill_cost(profile, answer->reply, &record);
     if (answer->grader)
         fill_grade(&(struct graded_by){answer->grader, NULL}, &answer->grade, &metadata, &record);
     record_line(&record, profile->options->model, "query", answer->query->key, line);

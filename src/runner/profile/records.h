@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "attribute/span_cost.h"
 #include "clients/client.h"
 #include "core/energy.h"
 #include "core/err.h"
@@ -30,6 +31,7 @@ struct answer {
     const char *metadata; /* JSON; NULL: that of the query's item */
     const char *grader;   /* NULL: not graded */
     struct grade grade;
+    struct span_cost cost; /* of an agent's query; others cost what their tokens cost */
 };
 
 /* A request until its energy is settled: the context of its trace, freed when its share is taken. */

@@ -23,6 +23,10 @@ enum {
     KEEP_MAX = 64 << 20 /* of requests until idle power is known: some ten thousand answers */
 };
 
+/* The weight of a decode token depends on model, batch and device: measured and published ratios are within a factor of
+ * ten on either side of 64, two standard uncertainties of this factor. */
+#define WEIGHT_FACTOR 3
+
 /* Attribution settles whole slices of a millisecond: this wait after the last answer ensures that its end is within a
  * settled slice. */
 #define SLICE_LAG (3 * NS_PER_MS)
@@ -35,6 +39,7 @@ void settle_begin(struct profile *profile, nanos from, sharing_take *take)
         .from = from,
         .idle = profile->has_idle ? &profile->idle : NULL,
         .decode_weight = profile->options->decode_weight,
+        .weight_factor = WEIGHT_FACTOR,
         .keep_max = profile->options->proxy && profile->options->idle_s > 0 ? KEEP_MAX : 0,
         .release = free,
     };

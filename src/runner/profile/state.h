@@ -67,6 +67,7 @@ struct profile_shared {
     struct trace_recorder *recorder; /* for an agent's events; or NULL */
     atomic_bool stop;                /* start no new queries */
     atomic_bool cancel;              /* abort queries in flight */
+    atomic_bool has_other_currency;  /* costs that agents reported were left out (span_cost.h) */
     atomic_uint_fast64_t done, failed, unread, output_tokens;
     atomic_uint_fast64_t sent;         /* attempts, including aborted ones */
     atomic_uint_fast64_t next_request; /* id of the next request for attribution */

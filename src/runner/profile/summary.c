@@ -312,6 +312,8 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     out->cost = sums->cost;
     if (profile->setup.prices)
         out->currency = prices_currency(profile->setup.prices);
+    else if (is_known(out->cost))
+        out->currency = "USD"; /* that of costs which an agent's events report */
     out->tariff = earlier_tariff(&profile->files);
     tariff_override(&out->tariff, &profile->setup.tariff);
 }

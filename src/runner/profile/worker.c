@@ -18,6 +18,7 @@
 #include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "runner/profile/supply.h"
+#include "trace/trace.h"
 
 /* ---- a request ---- */
 
@@ -440,6 +441,7 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
     struct completion reply;
     struct error reason = {0}, late = {0};
     struct answer answer = {.query = query, .reply = &reply, .attempts = 1};
+    struct trace_tree tree;
     struct pending *pending;
     enum err broken = journal_reserve(&profile->files.journal, profile->files.energy_space, why);
     if (!broken)
@@ -459,11 +461,12 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
         request_discard(&profile->shared, pending);
         agents_discard(&profile->shared, query->key);
     } else {
+        agents_take_tree(profile, &answer, &tree);
         broken = finish_query(worker, &answer, why);
         records_span(profile, SPAN_REQUEST, query->key, 1, &reply, &worker->line);
         if (!broken)
             broken = journal_append(&profile->files.spans, &worker->line, why);
-        enum err lost = agents_end(profile, pending, &answer, &late);
+        enum err lost = agents_end(profile, pending, &answer, &tree, &late);
         if (lost)
             request_discard(&profile->shared, pending);
         if (lost && !broken)

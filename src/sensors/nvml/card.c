@@ -50,6 +50,9 @@ static const nanos FIELDS_WITH_SAMPLES = NS_PER_S / 2;
 /* Samples are 20 ms apart, and the newest is up to 10 ms old when it can be fetched. */
 static const nanos SAMPLES_LAG = 35 * NS_PER_MS;
 
+/* What NVIDIA calls an average is one over a second, from driver 530 on. */
+static const nanos AVERAGE_TIME = NS_PER_S;
+
 static const double WATTS_MAX_UNKNOWN = 3000; /* above any current card or module */
 static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
 
@@ -307,8 +310,9 @@ static unsigned add_power(struct sensor *sensor, const char *name, enum quantity
 static void add_scalar(struct sensor *sensor, const struct scalar *what, enum cadence cadence)
 {
     struct state *state = sensor->state;
-    if (what->quantity == QTY_POWER)
-        add_power(sensor, what->name, QTY_POWER, SCOPE_GPU, cadence);
+    if (what->quantity == QTY_POWER) /* an average */
+        sensor->channels[add_power(sensor, what->name, QTY_POWER, SCOPE_GPU, cadence)].averaging =
+            AVERAGE_TIME;
     else
         add_channel(sensor, what->name, what->quantity, cadence);
     state->scalars[state->scalar_count].what = what;
@@ -360,7 +364,10 @@ static void add_field(struct sensor *sensor, const char *name, const struct nvml
                       enum scope scope)
 {
     struct state *state = sensor->state;
-    state->field_channels[state->field_count] = add_power(sensor, name, QTY_POWER, scope, POWER);
+    unsigned channel = add_power(sensor, name, QTY_POWER, scope, POWER);
+    if (field->id == NVML_FIELD_POWER_AVERAGE)
+        sensor->channels[channel].averaging = AVERAGE_TIME;
+    state->field_channels[state->field_count] = channel;
     state->fields[state->field_count++] = *field;
 }
 

@@ -151,8 +151,10 @@ static void test_a_single_request_gets_the_energy_of_its_window(void **state)
     assert_near(share->joules, whole->joules, 1e-9 * whole->joules);
     assert_near(share->idle_joules, whole->idle_joules, 1e-9 * whole->joules);
     assert_near(share->active_joules, whole->active_joules, 1e-9 * whole->joules);
-    assert_near(share->plus_minus, whole->plus_minus, 1e-9 * whole->plus_minus);
-    assert_near(share->statistical, whole->statistical, 1e-9);
+    assert_near(share->plus_minus, hypot(share->statistical, 0.03 * share->joules), 1e-9);
+    /* An uncertain tick moves energy between its neighbors: where an edge is between two, it matters less for each. */
+    assert_true(share->statistical <= whole->statistical);
+    assert_true(share->statistical >= 0.5 * whole->statistical);
     assert_near(share->coverage, 1, 1e-9);
     assert_int_equal(share->method, METHOD_COUNTER);
     assert_int_equal(share->updates, whole->updates);
@@ -161,7 +163,7 @@ static void test_a_single_request_gets_the_energy_of_its_window(void **state)
     assert_string_equal(share->note, "");
     assert_near(share_on(kept, "gpu0")->window_joules, whole->joules, 1e-9 * whole->joules);
     assert_near(kept->share.total.joules, whole->joules, 1e-9 * whole->joules);
-    assert_near(kept->share.total.plus_minus, whole->plus_minus, 1e-9 * whole->joules);
+    assert_near(kept->share.total.plus_minus, share->plus_minus, 1e-9 * whole->joules);
     assert_near(kept->share.alone_s, 1.00449, 1e-9);
     assert_near(kept->share.concurrency, 1, 1e-9);
     assert_conserved(&f, "gpu0");

@@ -39,6 +39,7 @@ static void grace_meters_have_their_scope_and_socket(void **state)
         assert_int_equal(power->scope, CASES[i].scope);
         assert_int_equal(power->location, CASES[i].socket);
         assert_int_equal(power->period, 50 * NS_PER_MS);
+        assert_int_equal(power->averaging, 50 * NS_PER_MS); /* as its driver documents */
         assert_int_equal(f->s.sensor.groups[0].period_default, 50 * NS_PER_MS);
         assert_near(sensing_value(&f->s, "power"), CASES[i].watts, 1e-9);
     }
@@ -70,8 +71,10 @@ static void an_unlabeled_acpi_meter_is_the_node(void **state)
     assert_string_equal(power->device, "node");
     assert_int_equal(power->location, -1);
     assert_near(sensing_value(&f->s, "power"), 412, 1e-9);
+    assert_int_equal(power->averaging, NS_PER_S);
     assert_int_equal(sensing_start(&f->s, "hwmon", "hwmon:power_meter1"), ERR_OK);
     assert_int_equal(channel_of(&f->s, "power")->scope, SCOPE_NONE);
+    assert_int_equal(channel_of(&f->s, "power")->averaging, NS_PER_S); /* assumed */
 }
 
 static void an_amd_gpu_has_its_index_and_bus(void **state)

@@ -350,6 +350,8 @@ static void module_power_has_module_scope(void **state)
     assert_int_equal(channel_named(&sensor, "power.instant")->scope, SCOPE_MODULE);
     assert_true(channel_named(&sensor, "power.instant")->secondary);
     assert_int_equal(channel_named(&sensor, "power.average")->scope, SCOPE_MODULE);
+    assert_int_equal(channel_named(&sensor, "power.average")->averaging, NS_PER_S);
+    assert_int_equal(channel_named(&sensor, "power.instant")->averaging, 0);
     assert_null(channel_named(&sensor, "power.memory"));
     assert_near(value_of(&sensor, "power.instant"), 900, 1e-3);
     nvml_fake_time(10.1);
