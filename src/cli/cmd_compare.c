@@ -67,9 +67,8 @@ static bool is_page(const struct compare_command *options)
 static int check_bounds(const struct compare_report *report, const struct result *result)
 {
     int code = EXIT_DONE;
-    const struct result_item *checks = result_find(result, "checks");
     size_t number = 0;
-    RESULT_EACH (item, checks) {
+    RESULT_EACH (item, result_find(result, "checks")) {
         const struct compare_check *check = &report->checks[number % report->check_count];
         const struct comparison *comparison =
             &report->set->comparisons[number / report->check_count];

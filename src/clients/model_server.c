@@ -99,7 +99,7 @@ enum err model_server_health(struct client *client, struct error *why)
 
 static void list_models(const struct jv *root, struct client_models *out)
 {
-    for (const struct jv *e = jv_first(find_list(root)); e; e = jv_next(e)) {
+    JV_EACH (e, jv_first(find_list(root))) {
         const char *name = entry_name(e);
         if (name)
             client_models_add(out, name);
@@ -160,7 +160,7 @@ enum client_tools model_server_tools(struct client *client, const char *model)
 static const struct jv *find_entry(const struct jv *root, const char *model)
 {
     const struct jv *list = find_list(root);
-    for (const struct jv *e = jv_first(list); e; e = jv_next(e)) {
+    JV_EACH (e, jv_first(list)) {
         const char *name = entry_name(e);
         if (name && str_equal(name, model))
             return e;

@@ -292,7 +292,7 @@ static enum client_tools ollama_tools(struct client *client, const char *model)
     struct jv *root = show(client->state, model);
     const struct jv *list = jv_get(root, "capabilities");
     enum client_tools found = jv_count(list) ? CLIENT_TOOLS_NO : CLIENT_TOOLS_UNKNOWN;
-    for (const struct jv *c = jv_first(list); c; c = jv_next(c))
+    JV_EACH (c, jv_first(list))
         if (jv_text(c) && str_equal(jv_text(c), "tools"))
             found = CLIENT_TOOLS_YES;
     jv_free(root);
@@ -305,7 +305,7 @@ static void describe_memory(struct ollama *ollama, const char *model, struct jso
     struct jv *root;
     if (get(ollama, "/api/ps", CLIENT_PROBE_TIMEOUT, &root, NULL))
         return;
-    for (const struct jv *e = jv_first(jv_get(root, "models")); e; e = jv_next(e)) {
+    JV_EACH (e, jv_first(jv_get(root, "models"))) {
         const char *name = entry_name(e);
         if (!name || !is_same_model(name, model))
             continue;

@@ -376,7 +376,7 @@ bool jv_bool(const struct jv *value, bool fallback)
 size_t jv_count(const struct jv *value)
 {
     size_t count = 0;
-    for (const struct jv *child = jv_first(value); child; child = jv_next(child))
+    JV_EACH (child, jv_first(value))
         count++;
     return count;
 }
@@ -508,7 +508,7 @@ enum err jv_index_init(struct jv_index *index, const struct jv *object)
     if (!index->slots)
         return ERR_NO_MEMORY;
     index->capacity = capacity;
-    for (const struct jv *member = jv_first_member(object); member; member = jv_next(member))
+    JV_EACH (member, jv_first_member(object))
         add_to_index(index, member);
     return ERR_OK;
 }
@@ -543,7 +543,7 @@ enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key
 
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
-    for (const struct jv *child = jv_first(from); child; child = jv_next(child)) {
+    JV_EACH (child, jv_first(from)) {
         cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, cjson_of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(jv_of(known), child)
@@ -558,7 +558,7 @@ void jv_hide_secrets(struct jv *value)
 {
     if (jv_text(value))
         secret_hide_value(((cJSON *)value)->valuestring);
-    for (const struct jv *child = jv_first(value); child; child = jv_next(child))
+    JV_EACH (child, jv_first(value))
         jv_hide_secrets((struct jv *)child);
 }
 

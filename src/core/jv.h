@@ -98,6 +98,8 @@ size_t jv_count(const struct jv *value);
 const struct jv *jv_first(const struct jv *value);
 const struct jv *jv_first_member(const struct jv *object); /* NULL unless an object: has a key */
 const struct jv *jv_next(const struct jv *child);
+/* From jv_first or jv_first_member on. */
+#define JV_EACH(child, first) for (const struct jv *child = (first); child; child = jv_next(child))
 const char *jv_key(const struct jv *child); /* NULL in an array */
 
 /* An index of an object's members: jv_get is a linear search, which is too slow for each of 50,000 columns.  Only

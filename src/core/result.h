@@ -167,8 +167,10 @@ const struct result_item *result_first(const struct result_item *of);
 const struct result_item *result_next(const struct result_item *of, const struct result_item *item);
 size_t result_length(const struct result_item *of);
 
+/* `of` is evaluated once. */
 #define RESULT_EACH(item, of)                                                                      \
-    for (const struct result_item *item = result_first(of); item; item = result_next(of, item))
+    for (const struct result_item *item##_in = (of), *item = result_first(item##_in); item;        \
+         item = result_next(item##_in, item))
 
 bool result_is_known(const struct result_item *item);  /* false for groups and lists */
 bool result_is_figure(const struct result_item *item); /* not a property of another */

@@ -42,7 +42,7 @@ static bool has_file(const char *directory, const char *name)
 
 static void list_splits(const struct jv *splits, struct text *out)
 {
-    for (const struct jv *split = jv_first(splits); split; split = jv_next(split))
+    JV_EACH (split, jv_first(splits))
         text_addf(out, "%s%s", out->length ? ", " : "", jv_text(split) ? jv_text(split) : "?");
 }
 
@@ -50,7 +50,7 @@ static const char *choose_split(const struct jv *splits, const char *wanted)
 {
     if (!wanted)
         return jv_count(splits) == 1 ? jv_text(jv_first(splits)) : NULL;
-    for (const struct jv *split = jv_first(splits); split; split = jv_next(split))
+    JV_EACH (split, jv_first(splits))
         if (jv_text(split) && str_equal(jv_text(split), wanted))
             return wanted;
     return NULL;

@@ -276,7 +276,7 @@ static bool has_text(const struct jv *entry, const char *key, const char *name)
 /* The first entry with this config and split; NULL matches any. */
 static const struct jv *find_split(const struct jv *entries, const char *config, const char *split)
 {
-    for (const struct jv *entry = jv_first(entries); entry; entry = jv_next(entry))
+    JV_EACH (entry, jv_first(entries))
         if ((!config || has_text(entry, "config", config)) &&
             (!split || has_text(entry, "split", split)))
             return entry;
@@ -304,7 +304,7 @@ static enum err unknown_split(const struct hub_pages *pages, const struct jv *en
                               struct error *why)
 {
     struct text known = {0};
-    for (const struct jv *entry = jv_first(entries); entry; entry = jv_next(entry)) {
+    JV_EACH (entry, jv_first(entries)) {
         const char *config = jv_get_text(entry, "config");
         const char *split = jv_get_text(entry, "split");
         text_addf(&known, "%s%s/%s", known.length ? ", " : "", config ? config : "?",

@@ -61,7 +61,7 @@ bool item_field(const struct item *item, const char *name, struct text *out)
 void item_field_names(const struct item *item, struct text *out)
 {
     text_add(out, "{problem}, {subject}, {id}");
-    for (const struct jv *at = jv_first_member(item->metadata); at; at = jv_next(at))
+    JV_EACH (at, jv_first_member(item->metadata))
         if (!jv_is_null(at))
             text_addf(out, ", {%s}", jv_key(at));
 }

@@ -72,7 +72,7 @@ static void field_add_text(const struct jv *value, struct text *out)
     if (string) {
         text_add(out, string);
     } else if (jv_is_array(value)) {
-        for (const struct jv *element = jv_first(value); element; element = jv_next(element)) {
+        JV_EACH (element, jv_first(value)) {
             if (element != jv_first(value))
                 text_add(out, "\n");
             const char *text = jv_text(element);
@@ -89,7 +89,7 @@ static void field_add_text(const struct jv *value, struct text *out)
 /* "question, options, answer": for the error about a missing field. */
 static void list_fields(const struct jv *row, struct text *out)
 {
-    for (const struct jv *child = jv_first(row); child; child = jv_next(child))
+    JV_EACH (child, jv_first(row))
         text_addf(out, "%s%s", child == jv_first(row) ? "" : ", ", jv_key(child));
 }
 
@@ -533,7 +533,7 @@ static struct jv *shown_choices(const struct conversion *c)
 static struct jv *remaining_fields(const struct conversion *c)
 {
     struct jv *object = jv_new_object();
-    for (const struct jv *child = jv_first_member(c->row); child; child = jv_next(child)) {
+    JV_EACH (child, jv_first_member(c->row)) {
         bool is_ours = c->shown.count && str_equal(jv_key(child), "choices");
         if (!is_ours && !is_used(c, child))
             jv_add(object, jv_key(child), jv_copy(child));

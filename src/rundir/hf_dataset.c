@@ -153,8 +153,7 @@ static enum arrow_type type_of(const struct jv *example)
 static void add_metadata(struct arrow_field *parent, const char *name, const struct jv *metadata)
 {
     struct arrow_field *field = arrow_field_add(parent, name, ARROW_STRUCT);
-    for (const struct jv *child = jv_is_object(metadata) ? jv_first(metadata) : NULL; child;
-         child = jv_next(child))
+    JV_EACH (child, jv_is_object(metadata) ? jv_first(metadata) : NULL)
         arrow_field_add(field, jv_key(child), type_of(child));
 }
 

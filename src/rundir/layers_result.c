@@ -358,7 +358,7 @@ static enum err add_models(struct layers_results *into, const char *path, struct
     size_t before = into->count;
     if (is_model(tree))
         add_model(into, tree, tree);
-    for (const struct jv *one = jv_first(jv_get(tree, "models")); one; one = jv_next(one))
+    JV_EACH (one, jv_first(jv_get(tree, "models")))
         if (is_model(one))
             add_model(into, one, tree);
     if (into->count > before)

@@ -438,7 +438,7 @@ void record_put_failed_attempt(struct record *record, unsigned attempt, const st
 double record_failed_joules(const struct record *record)
 {
     double sum = 0;
-    for (const struct jv *one = jv_first(record->failed_attempts.value); one; one = jv_next(one)) {
+    JV_EACH (one, jv_first(record->failed_attempts.value)) {
         double joules = jv_get_number(one, "joules");
         sum += is_known(joules) ? joules : 0;
     }

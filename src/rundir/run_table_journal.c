@@ -71,7 +71,7 @@ static enum err take_record(void *context, const struct jv *record)
     struct builder *builder = context;
     struct run_table *table = builder->table;
     const struct jv *all = record_models(record);
-    for (const struct jv *model = jv_first_member(all); model; model = jv_next(model))
+    JV_EACH (model, jv_first_member(all))
         table_add_model(table, jv_key(model));
     if (!table->model && table->model_count)
         table->model = xstrdup(table->models[0]);

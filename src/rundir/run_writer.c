@@ -171,7 +171,7 @@ static enum err take_first(void *context, const struct jv *line)
     const char *part = jv_get_text(settings, RUN_PART_KEY);
     if (part && !run_part_parse(part, &first->part))
         first->part = (struct run_part){0};
-    for (const struct jv *item = jv_first_member(settings); item; item = jv_next(item)) {
+    JV_EACH (item, jv_first_member(settings)) {
         if (str_equal(jv_key(item), RUN_PART_KEY))
             continue;
         text_addf(&first->settings, "%s=", jv_key(item));

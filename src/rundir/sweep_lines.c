@@ -60,7 +60,7 @@ static enum err read_point(const struct json_place *at, const struct json_field 
     if (!jv_is_array(point) || jv_count(point) != sweep->knob_count)
         return json_refuse(at, field->path, "a point must be an array of %zu values",
                            sweep->knob_count);
-    for (const struct jv *item = jv_first(point); item; item = jv_next(item))
+    JV_EACH (item, jv_first(point))
         if (!(values[found++] = jv_text(item)))
             return json_refuse(at, field->path, "values must be text");
     sweep_add_point(sweep, values);

@@ -230,7 +230,7 @@ static enum err read_setting(const struct setting *setting, const struct jv *val
 static enum err check_keys(const struct jv *settings, struct error *why)
 {
     size_t known = 0;
-    for (const struct jv *member = jv_first_member(settings); member; member = jv_next(member)) {
+    JV_EACH (member, jv_first_member(settings)) {
         bool is_known = false;
         for (size_t i = 0; i < SETTINGS_COUNT; i++)
             is_known |= str_equal(SETTINGS[i].key, jv_key(member));

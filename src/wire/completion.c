@@ -133,8 +133,7 @@ struct slice message_member(const char *bytes, size_t length, const char *key)
 static void add_content(const struct jv *content, struct text *out)
 {
     text_add(out, jv_text(content) ? jv_text(content) : "");
-    for (const struct jv *part = jv_is_array(content) ? jv_first(content) : NULL; part;
-         part = jv_next(part)) {
+    JV_EACH (part, jv_is_array(content) ? jv_first(content) : NULL) {
         const char *text = jv_text(part) ? jv_text(part) : jv_get_text(part, "text");
         text_add(out, text ? text : "");
     }
@@ -156,8 +155,7 @@ static bool is_tool_results(const struct jv *content)
 static const struct jv *last_of_user(const struct jv *messages)
 {
     const struct jv *last = NULL;
-    for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m;
-         m = jv_next(m)) {
+    JV_EACH (m, jv_is_array(messages) ? jv_first(messages) : NULL) {
         const char *role = jv_get_text(m, "role");
         if (role && str_equal(role, "user") && !is_tool_results(jv_get(m, "content")))
             last = jv_get(m, "content");

@@ -129,7 +129,7 @@ static void read_details(const struct jv *details, struct completion *completion
 {
     const char *reason = jv_get_text(details, "finish_reason");
     int64_t prefill = 0;
-    for (const struct jv *p = jv_first(jv_get(details, "prefill")); p; p = jv_next(p))
+    JV_EACH (p, jv_first(jv_get(details, "prefill")))
         prefill++;
     if (prefill) /* empty unless the request has decoder_input_details */
         completion->prompt_tokens = prefill;

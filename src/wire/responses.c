@@ -169,7 +169,7 @@ static const char *likeliest(const struct jv *object)
 {
     const char *key = NULL;
     double max = -INFINITY;
-    for (const struct jv *item = jv_first_member(object); item; item = jv_next(item))
+    JV_EACH (item, jv_first_member(object))
         if (jv_number(item) > max) {
             max = jv_number(item);
             key = jv_key(item);

@@ -341,7 +341,7 @@ static void add_result(const struct jv *result, struct tool_result *out)
 {
     const struct jv *content = jv_get(result, "content");
     out->is_error = jv_bool(jv_get(result, "isError"), false);
-    for (const struct jv *part = jv_first(content); part; part = jv_next(part)) {
+    JV_EACH (part, jv_first(content)) {
         const char *text = jv_get_text(part, "text");
         const char *type = jv_get_text(part, "type");
         const char *uri = jv_get_text(part, "uri");

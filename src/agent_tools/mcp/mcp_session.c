@@ -130,7 +130,7 @@ void mcp_session_take(struct mcp_session *session, const char *bytes, size_t len
     if (jv_is_object(tree))
         take_message(session, tree, identity, patience);
     else /* a batch, in revision 2025-03-26 of the protocol */
-        for (const struct jv *message = jv_first(tree); message; message = jv_next(message))
+        JV_EACH (message, jv_first(tree))
             take_message(session, message, identity, patience);
     jv_free(tree);
 }

@@ -146,8 +146,7 @@ static enum err take_metadata(void *context, const struct jv *record)
     struct export_state *work = context;
     struct record fields;
     record_from_json(record, work->model, &fields);
-    for (const struct jv *child = jv_first_member(fields.dataset_metadata.value); child;
-         child = jv_next(child))
+    JV_EACH (child, jv_first_member(fields.dataset_metadata.value))
         if (jv_is_null(jv_index_get(&work->metadata_keys, jv_key(child))))
             jv_index_put(&work->metadata_keys, work->metadata, jv_key(child), child);
     return ERR_OK;

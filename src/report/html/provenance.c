@@ -105,7 +105,7 @@ static void add_option(struct text *out, const char *option, const char *value)
 static void add_params(struct text *out, const char *option, const struct json_any *params)
 {
     struct text word = {0};
-    for (const struct jv *child = jv_first_member(params->value); child; child = jv_next(child)) {
+    JV_EACH (child, jv_first_member(params->value)) {
         text_clear(&word);
         text_addf(&word, "%s=", jv_key(child));
         if (jv_text(child))

@@ -202,10 +202,9 @@ static void put_measured(struct print_page *page)
         {"error", true}, {"measured", true},  {"predicted", true}, {"error", true},
     };
     const struct result *result = page->result;
-    const struct result_item *rows = result_find(result, "rows");
     struct table table = TABLE(COLUMNS);
     size_t count = 0;
-    RESULT_EACH (row, rows) {
+    RESULT_EACH (row, result_find(result, "rows")) {
         if (count++ >= ROWS_SHOWN)
             continue;
         table_add(&table, result_text_at(row, "name"));

@@ -103,9 +103,8 @@ static bool is_shown(const struct result_item *metric)
 static void fill_table(const struct result_item *comparison, struct table *table)
 {
     char cells[CELLS][CELL_MAX];
-    const struct result_item *metrics = result_get(comparison, "metrics");
     table_init(table, COLUMNS, CELLS);
-    RESULT_EACH (metric, metrics) {
+    RESULT_EACH (metric, result_get(comparison, "metrics")) {
         if (!is_shown(metric))
             continue;
         fill_cells(comparison, metric, cells);
@@ -191,9 +190,8 @@ static struct tariff tariff_of(const struct result_item *side)
 static void put_tariff(const struct result *result, const char *indent, struct text *out)
 {
     const struct result_item *side = result_find(result, "baseline");
-    const struct result_item *comparisons = result_find(result, "comparisons");
     struct tariff tariff = tariff_of(side);
-    RESULT_EACH (comparison, comparisons)
+    RESULT_EACH (comparison, result_find(result, "comparisons"))
         if (!tariff_given(&tariff)) {
             side = comparison;
             tariff = tariff_of(side);
@@ -306,8 +304,7 @@ static const char *outcome_word(const char *outcome)
 
 static void put_checks(const struct result *result, const char *before, struct text *out)
 {
-    const struct result_item *checks = result_find(result, "checks");
-    RESULT_EACH (check, checks) {
+    RESULT_EACH (check, result_find(result, "checks")) {
         char *line = compare_check_line(result, check);
         text_addf(out, "%s%s: ", before, outcome_word(result_text_at(check, "outcome")));
         text_add_plain(out, line);
@@ -364,12 +361,11 @@ static void put_comparison(const struct result_item *comparison, bool has_common
 static void compare_text(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *baseline = result_find(result, "baseline");
-    const struct result_item *comparisons = result_find(result, "comparisons");
     bool is_one = result_length(result_get(baseline, "directories")) == 1;
     put_side(baseline, "baseline: ", out);
     put_queries(result, out);
     text_add(out, is_one ? "\n" : " each\n");
-    RESULT_EACH (comparison, comparisons)
+    RESULT_EACH (comparison, result_find(result, "comparisons"))
         put_comparison(comparison, is_known(common_to_all(result)), color, out);
     text_add(out, "\n");
     put_explanation(result, "   ", out);
@@ -412,7 +408,6 @@ static void put_markdown(const struct result *result, const struct result_item *
 static void compare_markdown(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *baseline = result_find(result, "baseline");
-    const struct result_item *comparisons = result_find(result, "comparisons");
     char *where = where_text(baseline);
     (void)color;
     text_add(out, "Baseline: ");
@@ -423,7 +418,7 @@ static void compare_markdown(const struct result *result, bool color, struct tex
     text_add(out, ", ");
     put_queries(result, out);
     text_add(out, "\n");
-    RESULT_EACH (comparison, comparisons)
+    RESULT_EACH (comparison, result_find(result, "comparisons"))
         put_markdown(result, comparison, out);
     text_add(out, "\n");
     put_explanation(result, "", out);

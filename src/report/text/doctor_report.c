@@ -57,11 +57,10 @@ static bool has_status(const struct result_item *sensor, const char *name)
 
 static void add_measures(const struct result_item *sensor, struct text *out)
 {
-    const struct result_item *measures = result_get(sensor, "measures");
     const char *name = result_text_at(sensor, "name");
     const char *before = name[0] ? ": " : "";
     text_add(out, name);
-    RESULT_EACH (one, measures) {
+    RESULT_EACH (one, result_get(sensor, "measures")) {
         text_addf(out, "%s%s", before, result_string(one));
         before = ",";
     }

@@ -51,9 +51,8 @@ static void put_phases(const struct print_page *page)
         {"tokens/s", true}, {"energy", true}, {"per token", true},
         {"power", true},    {"MFU", true},    {"MBU", true},
     };
-    const struct result_item *phases = result_find(page->result, "request.phases");
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (phase, phases)
+    RESULT_EACH (phase, result_find(page->result, "request.phases"))
         phase_row(page, &table, result_text_at(phase, "phase"), phase,
                   result_number_at(phase, "tokens"));
     phase_row(page, &table, "request", page->result->items,

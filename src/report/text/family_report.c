@@ -205,8 +205,7 @@ static const struct result_item *findings_of(const struct result_item *member)
 
 static bool has_finding(const struct result_item *member, const char *code)
 {
-    const struct result_item *findings = findings_of(member);
-    RESULT_EACH (finding, findings)
+    RESULT_EACH (finding, findings_of(member))
         if (str_equal(result_text_at(finding, "code"), code))
             return true;
     return false;
@@ -241,8 +240,7 @@ static void write_findings(const struct family *family, bool color, struct text 
     bool any = false;
     for (size_t i = 0; i < COUNT_OF(SEVERITIES); i++)
         RESULT_EACH (member, family->models) {
-            const struct result_item *findings = findings_of(member);
-            RESULT_EACH (finding, findings)
+            RESULT_EACH (finding, findings_of(member))
                 if (str_equal(result_text_at(finding, "severity"), SEVERITIES[i]))
                     any |= write_finding(family, member, finding, color && i == 0, out);
         }

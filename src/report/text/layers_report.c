@@ -150,10 +150,9 @@ static void write_layers(const struct result_item *model, bool color, struct tex
         {"decode time", true}, {"energy", true},       {"share", true},
     };
     struct table table = TABLE(COLUMNS);
-    const struct result_item *layers = result_at(model, "layers");
     if (str_equal(result_text_at(model, "granularity"), "phase"))
         return;
-    RESULT_EACH (one, layers)
+    RESULT_EACH (one, result_at(model, "layers"))
         add_layer(&table, model, one);
     add_layer(&table, model, result_at(model, "outside"));
     table_print(&table, "   ", color, out);
@@ -201,8 +200,7 @@ static void write_settings(const struct result_item *model, bool color, struct t
         {"overhead", true},  {"windows", true},
     };
     struct table table = TABLE(COLUMNS);
-    const struct result_item *settings = result_at(model, "settings");
-    RESULT_EACH (one, settings)
+    RESULT_EACH (one, result_at(model, "settings"))
         add_setting(&table, model, one);
     table_print(&table, "   ", color, out);
     text_add(out, "   energy: of whole windows, including idle\n\n");
@@ -273,8 +271,7 @@ static void write_notes(const struct result_item *model, struct text *out)
     double stride = 1;
     double rounds = result_number_at(model, "rounds");
     double overhead = result_number_at(model, "overhead_pct");
-    const struct result_item *settings = result_at(model, "settings");
-    RESULT_EACH (setting, settings)
+    RESULT_EACH (setting, result_at(model, "settings"))
         stride = fmax(stride, result_number_at(setting, "stride"));
     text_addf(out, "   granularity %s, ", result_text_at(model, "granularity"));
     if (stride > 1)
@@ -312,8 +309,7 @@ static void write_model(const struct result_item *model, bool color, struct text
 static double joules_per_token(const struct result_item *model, const char *phase)
 {
     double joules = 0, tokens = 0;
-    const struct result_item *settings = result_at(model, "settings");
-    RESULT_EACH (one, settings) {
+    RESULT_EACH (one, result_at(model, "settings")) {
         double energy = result_number_at(one, "energy_j");
         if (str_equal(result_text_at(one, "phase"), phase) && is_known(energy)) {
             joules += energy;

@@ -54,8 +54,7 @@ static bool is_kind(const struct result_item *list, const char *kind)
 
 static void write_parameters(const struct result_item *row, struct text *out)
 {
-    const struct result_item *parameters = result_get(row, "parameters");
-    RESULT_EACH (one, parameters) {
+    RESULT_EACH (one, result_get(row, "parameters")) {
         char left[48];
         const char *value = result_text_at(one, "value");
         chars_format(left, "%s%s%s", result_text_at(one, "name"), value[0] ? "=" : "", value);

@@ -220,8 +220,7 @@ static void show_commands(struct print_page *page)
 
 static bool has_flag(const struct result *result, const char *name)
 {
-    const struct result_item *flags = result_find(result, "flags");
-    RESULT_EACH (flag, flags)
+    RESULT_EACH (flag, result_find(result, "flags"))
         if (str_equal(result_string(flag), name))
             return true;
     return false;
@@ -245,7 +244,6 @@ static void show_command(struct print_page *page)
 static void show_optimum(struct print_page *page)
 {
     const struct result *result = page->result;
-    const struct result_item *policies = result_find(result, "policies");
     power_view_title(page);
     for (const struct result_item *choice = NULL; (choice = next_choice(result, choice));) {
         show_answer(page, choice);
@@ -253,7 +251,7 @@ static void show_optimum(struct print_page *page)
         show_latencies(page, choice);
     }
     show_choices(page);
-    RESULT_EACH (policy, policies)
+    RESULT_EACH (policy, result_find(result, "policies"))
         show_policy(page, policy);
     if (result_find(result, "applications"))
         show_commands(page);

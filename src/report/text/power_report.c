@@ -110,8 +110,7 @@ static double level_percent(const struct result *result)
 
 static bool has_interval(const struct result *result)
 {
-    const struct result_item *curves = result_find(result, "curves");
-    RESULT_EACH (curve, curves) {
+    RESULT_EACH (curve, result_find(result, "curves")) {
         const struct result_item *at_fmax = result_get(curve, "at_fmax");
         for (size_t k = 0; k < FIGURE_COUNT; k++) {
             const struct result_item *figure = result_get(at_fmax, FIGURES[k].key);
@@ -129,9 +128,8 @@ static void show_curves(struct print_page *page)
         {"power at fmax", true}, {"time at fmax", true}, {"energy at fmax", true}, {"", false},
     };
     const struct result *result = page->result;
-    const struct result_item *curves = result_find(result, "curves");
     struct table table = TABLE(COLUMNS);
-    RESULT_EACH (curve, curves) {
+    RESULT_EACH (curve, result_find(result, "curves")) {
         const struct result_item *at_fmax = result_get(curve, "at_fmax");
         table_add(&table, result_text_at(curve, "gpu"));
         table_add(&table, result_text_at(curve, "application"));
@@ -179,7 +177,6 @@ static void show_predictions(struct print_page *page)
         {"energy", true}, {"EDP", true},   {"", false},
     };
     const struct result *result = page->result;
-    const struct result_item *predictions = result_find(result, "predictions");
     struct table table = TABLE(COLUMNS);
     char cell[FORMAT_MAX];
     power_view_title(page);
@@ -187,7 +184,7 @@ static void show_predictions(struct print_page *page)
               level_percent(result));
     power_view_line(page);
     power_view_gap(page);
-    RESULT_EACH (row, predictions) {
+    RESULT_EACH (row, result_find(result, "predictions")) {
         table_addf(&table, "%g MHz", result_number_at(row, "freq_mhz"));
         for (size_t k = 0; k < FIGURE_COUNT; k++)
             add_value(&table, row, &FIGURES[k]);
@@ -263,11 +260,10 @@ static void show_validations(struct print_page *page)
         {"covered %", true}, {"regret %", true},  {"max %", true}, {"", false},
     };
     const struct result *result = page->result;
-    const struct result_item *validations = result_find(result, "validations");
     struct table table = TABLE(COLUMNS);
     bool any_leak = false;
     power_view_title(page);
-    RESULT_EACH (validation, validations) {
+    RESULT_EACH (validation, result_find(result, "validations")) {
         add_validation(&table, validation);
         any_leak |= result_flag_at(validation, "leaks");
     }

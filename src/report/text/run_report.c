@@ -91,10 +91,9 @@ static const struct table_column COLUMNS[] = {
 
 static void fill_table(const struct result *result, struct table *table)
 {
-    const struct result_item *devices = result_find(result, "devices");
     const struct result_item *total = result_find(result, "energy");
     size_t counted = 0;
-    RESULT_EACH (device, devices) {
+    RESULT_EACH (device, result_find(result, "devices")) {
         const struct result_item *energy = energy_of(result, device);
         counted += result_flag_at(device, "in_total");
         if (energy)
@@ -153,10 +152,9 @@ static void write_total_note(const struct result *result, struct text *out)
 
 static void write_device_notes(const struct result *result, struct text *out)
 {
-    const struct result_item *devices = result_find(result, "devices");
     char low[128] = "";
     write_cross_checks(result, out);
-    RESULT_EACH (device, devices) {
+    RESULT_EACH (device, result_find(result, "devices")) {
         const struct result_item *energy = energy_of(result, device);
         const char *id = result_text_at(device, "id");
         const char *note = result_text_at(energy, "note");

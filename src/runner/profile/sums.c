@@ -177,7 +177,7 @@ static void add_statistics(struct sums *sums, const struct record *record)
  * preferred to an integer. */
 static void add_metadata(struct sums *sums, const struct jv *metadata)
 {
-    for (const struct jv *value = jv_first_member(metadata); value; value = jv_next(value)) {
+    JV_EACH (value, jv_first_member(metadata)) {
         const struct jv *known = jv_index_get(&sums->metadata_keys, jv_key(value));
         int64_t whole;
         bool better =
