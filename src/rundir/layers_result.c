@@ -337,6 +337,10 @@ static void read_model(const struct jv *tree, const struct jv *run, struct layer
         bool is_of_run = TABLES[i] == RUN_FIELDS || TABLES[i] == HOST_FIELDS;
         json_fields_read(is_of_run ? run : tree, TABLES[i], out);
     }
+    if (!is_known(out->idle_j)) { /* earlier versions have a verdict without idle */
+        out->closure = UNKNOWN;
+        out->closure_pass = -1;
+    }
 }
 
 static bool is_model(const struct jv *tree)

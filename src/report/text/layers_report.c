@@ -252,6 +252,8 @@ static void write_checks(const struct view *model, struct text *out)
     if (is_known(closure))
         text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
                   100 * closure, number(model, "closure_pass") == 1 ? "passed" : "FAILED");
+    else if (string(model, "closure_unknown")[0])
+        text_addf(out, "   closure not determined: %s\n", string(model, "closure_unknown"));
     if (is_known(null))
         text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
                   null < 0 ? "" : "+",
