@@ -172,6 +172,8 @@ static int estimate_several(const struct estimate_options *options,
     enum err err = estimate_grid_make(list, candidates, &grid, &why);
     if (err)
         return print_name_err(err, &why);
+    struct budget budget = budget_of(options);
+    budget_sort(&budget, &grid);
     if (grid.able)
         warn_of_replication(&grid.items[0].estimate);
     int code = grid.able ? report_grid(options, &grid)

@@ -308,7 +308,29 @@ static void put_lengths(const struct layout *layout, struct text *out)
     text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
 }
 
-/* The conclusion: "lowest: ~19 mJ per sample (h200, fp16, batch 8)", if the rows are alternatives. */
+static const char *demand_word(const struct layout *layout)
+{
+    if (layout->contexts)
+        return layout->prompts ? "prompt and context" : "context";
+    return flag(layout, NULL, "view.has_phases") ? "prompt" : "input length";
+}
+
+/* Said first: no estimate meets the limits, at all or for some demands. */
+static void put_unmet(const struct layout *layout, struct text *out)
+{
+    size_t demands = (size_t)number(layout, NULL, "view.demands");
+    size_t within = (size_t)number(layout, NULL, "view.demands_within_limits");
+    if (!flag(layout, NULL, "view.has_limits") || within == demands)
+        return;
+    if (within == 0)
+        text_addf(out, "none of %zu estimates meets the limits\n   ", layout->able);
+    else
+        text_addf(out, "no estimate meets the limits for %zu of %zu %ss\n   ", demands - within,
+                  demands, demand_word(layout));
+}
+
+/* The conclusion: "lowest: ~19 mJ per sample (h200, fp16, batch 8)", if the rows are alternatives.  Rows within the
+ * limits are the first ones. */
 static void put_cheapest(const struct layout *layout, struct text *out)
 {
     const struct result_item *best = layout->first;
@@ -321,8 +343,10 @@ static void put_cheapest(const struct layout *layout, struct text *out)
     words_add(words, "batch %.0f", number(layout, best, "batch"));
     if (number(layout, NULL, "view.demands") == 1 && is_known(joules) &&
         flag(layout, best, "view.is_known_to_fit"))
-        text_addf(out, "lowest: ~%s per %s (%s)\n   ", format_rough(energy, joules, "J"),
-                  word(layout, best, "each.unit"), words);
+        text_addf(out, "lowest%s: ~%s per %s (%s)\n   ",
+                  str_equal(word(layout, best, "budget.verdict"), "PASS") ? " within the limits"
+                                                                          : "",
+                  format_rough(energy, joules, "J"), word(layout, best, "each.unit"), words);
 }
 
 static void put_title(const struct layout *layout, bool is_markdown, bool color, struct text *out)
@@ -331,6 +355,7 @@ static void put_title(const struct layout *layout, bool is_markdown, bool color,
     text_addf(out, "%s%s%s%s, %s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
               word(layout, NULL, "model"), color ? "\033[0m" : "",
               layout->runtimes ? "usual runtimes" : word(layout, NULL, "view.runtime"));
+    put_unmet(layout, out);
     put_cheapest(layout, out);
     text_addf(out, "%zu estimate%s", layout->able, str_plural(layout->able));
     if (!layout->batches)
@@ -351,11 +376,8 @@ static void put_frontier(const struct layout *layout, const char *mark, struct t
     if (!size)
         return;
     if (layout->prompts || layout->contexts) {
-        const char *demand = flag(layout, NULL, "view.has_phases") ? "prompt" : "input length";
-        if (layout->contexts)
-            demand = layout->prompts ? "prompt and context" : "context";
         text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", mark,
-                  demand, size, layout->able);
+                  demand_word(layout), size, layout->able);
     } else {
         text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", mark,
                   words_each(each, word(layout, NULL, "unit")), size, layout->able);
