@@ -72,6 +72,9 @@ enum runtime_id runtime_default(const struct model *model, const struct hardware
 /* ERR_BAD_VALUE says why it cannot exist there: TensorRT on another vendor's device, a CUDA graph on Apple's. */
 enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
                               struct error *why) MUST_USE;
+/* ERR_BAD_VALUE says which runtimes have kernels of that precision: PyTorch's eager mode has none in int8. */
+enum err runtime_check_precision(enum runtime_id id, enum precision precision,
+                                 struct error *why) MUST_USE;
 /* LLM servers and llama.cpp, which run no images. */
 bool runtime_is_of_text(enum runtime_id id);
 
@@ -121,6 +124,6 @@ struct number_format {
 
 /* RUNTIME_IDEAL: the precision itself. */
 struct number_format number_format(enum precision precision, enum runtime_id runtime,
-                                   enum hardware_class class);
+                                   const struct hardware *hardware);
 
 #endif

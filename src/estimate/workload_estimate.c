@@ -103,7 +103,7 @@ struct estimate_interval workload_estimate_interval(const struct workload_estima
 static enum precision converted_precision(const struct hardware *hardware, enum precision precision)
 {
     return hardware->class == HARDWARE_CPU
-               ? number_format(precision, RUNTIME_ONNXRUNTIME, HARDWARE_CPU).products
+               ? number_format(precision, RUNTIME_ONNXRUNTIME, hardware).products
                : precision;
 }
 
@@ -530,7 +530,7 @@ enum precision workload_default_precision(const struct workload *work,
     enum precision usual = default_precision(hardware);
     workload_spec_run_on(&there, hardware);
     return hardware->class == HARDWARE_CPU
-               ? number_format(usual, there.runtime, hardware->class).products
+               ? number_format(usual, there.runtime, hardware).products
                : usual;
 }
 

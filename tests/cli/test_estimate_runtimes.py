@@ -69,7 +69,6 @@ class Evidence(EstimateTest):
     def test_unmeasured_values_are_not_called_measured(self):
         for model, hardware, runtime, precision, evidence in (
                 ("resnet50", "h200", "pytorch-eager", "fp16", "measured"),
-                ("resnet50", "h200", "pytorch-eager", "int8", "derived"),
                 ("resnet50", "h200", "pytorch-graph", "fp8", "derived"),
                 ("resnet50", "l4", "pytorch-graph", "fp16", "derived"),
                 ("llama-3.1-8b", "h200", "vllm", "fp8", "published"),
@@ -92,6 +91,38 @@ class Evidence(EstimateTest):
             done = self.run_ipw("--model", model, "--hardware", hardware, "--runtime", runtime, code=None if "language" not in says else 2)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(says, done.stderr)
+
+
+    def test_int8_in_eager_mode_is_refused(self):
+        """No framework computes a model in int8 operator by operator; the message has the runtimes that do."""
+        for runtime in (("--runtime", "pytorch-eager"), ("--runtime", "pytorch-graph"), ()):
+            for model in ("resnet50", "llama-3.1-8b")[:1 if not runtime else 2]:
+                done = self.run_ipw("--model", model, "--hardware", "a100-sxm-80gb", "--precision", "int8", *runtime, code=1)
+                self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+                name = runtime[1] if runtime else "pytorch-eager"
+                self.assertIn(f"{name} has no int8 kernels; --runtime tensorrt, onnxruntime and torch-compile", done.stderr)
+                self.assertIn("vllm and llama.cpp", done.stderr)
+        text = self.run_ipw("--model", "resnet50", "--hardware", "a100-sxm-80gb", "--precision", "fp16,int8").stdout
+        self.assertIn("pytorch-eager has no int8 kernels", text)
+        for runtime in ("tensorrt", "onnxruntime", "torch-compile"):
+            self.on("a100-sxm-80gb", "resnet50", "--precision", "int8", "--runtime", runtime)
+
+
+class NativeFp4(EstimateTest):
+    def test_products_run_on_fp4_units_where_a_device_has_them(self):
+        """A long prompt on a B200, whose fp4 peak is four times that of fp16, and on an H200, which has none."""
+        words = ("llama-3.1-8b", "--phase", "prefill", "--prompt-tokens", "8192", "--precision")
+        for runtime in ("vllm", "tensorrt", "torch-compile"):
+            took = {(hardware, precision): self.on(hardware, *words, precision, "--runtime", runtime)
+                    for hardware in ("b200", "h200") for precision in ("fp16", "fp4")}
+            native = took["b200", "fp4"]
+            self.assertEqual(native["setting"]["computed_in"], "fp4")
+            self.assertEqual(took["h200", "fp4"]["setting"]["computed_in"], "fp16")
+            self.assertGreaterEqual(native["latency_s"], 2 * native["macs"] / 9e15)
+            self.assertLess(native["latency_s"], 0.5 * took["b200", "fp16"]["latency_s"])
+            self.assertGreater(took["h200", "fp4"]["latency_s"], 0.95 * took["h200", "fp16"]["latency_s"])
+        converted = self.on("b200", *words, "fp4", "--runtime", "llama.cpp")
+        self.assertEqual(converted["setting"]["computed_in"], "fp16")
 
 
 class StaticInt8(EstimateTest):
