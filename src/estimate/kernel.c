@@ -79,8 +79,10 @@ static enum kernel_class product_class(const struct subgraph *subgraph, const st
         return conv_class(&subgraph->shape);
     case GRAPH_ATTENTION:
         return attention_class(subgraph, rates);
-    case GRAPH_SCAN:
-        return KERNEL_ELEMENTWISE;
+    case GRAPH_SCAN: /* in chunks, like attention to the tokens of the chunk */
+        if (!subgraph->shape.is_chunked)
+            return KERNEL_ELEMENTWISE;
+        return rates->is_matrix ? KERNEL_ATTENTION : KERNEL_ATTENTION_VECTOR;
     default:
         return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
     }
@@ -284,6 +286,8 @@ static double overlapped(double a, double b)
 static double attention_s(const struct subgraph_shape *shape, const struct roofline_work *work,
                           double flops, const struct scale *scale)
 {
+    if (shape->is_chunked)
+        return 2 * work->macs / flops;
     double tiles = shape->sequences * shape->heads * ceil(shape->tokens / TILE_QUERIES);
     double padding = ceil(shape->tokens / TILE_QUERIES) * TILE_QUERIES / fmax(1, shape->tokens);
     double busy = tiles > 0 ? fmin(1, tiles / scale->units) : 1;
@@ -360,9 +364,9 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
         if (rates->used == PRECISION_FP8 || rates->used == PRECISION_FP4)
             product.flops *= NARROW_FLOAT_SHARE;
         tiled = product_s(&product, of, scale, rates->bytes_per_s.value);
-        return is_quantized
-                   ? fmin(few_rows_s(work, rates), overlapped(tiled, dequantized_s(work, rates)))
-                   : tiled;
+        if (is_quantized && !rates->format.is_native)
+            tiled = overlapped(tiled, dequantized_s(work, rates));
+        return is_quantized ? fmin(few_rows_s(work, rates), tiled) : tiled;
     case KERNEL_CONV_GROUPED:
         return 2 * work->macs / attained(grouped_share(of, group, width), convs, matrix, scale);
     case KERNEL_CONV_ATROUS: /* as fast in 16 bits as in 32 */

@@ -378,7 +378,7 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
 {
     double per_byte = rates->joules_per_byte.value;
     double per_operation = rates->product_joules.value;
-    if (subgraph->op == GRAPH_SCAN)
+    if (subgraph->op == GRAPH_SCAN && !subgraph->shape.is_chunked)
         per_operation = rates->other_joules.value;
     else if (is_conv(subgraph))
         per_operation = rates->conv_joules.value;

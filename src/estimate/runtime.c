@@ -273,6 +273,8 @@ struct number_format number_format(enum precision precision, enum runtime_id run
     if (has_native_fp4(precision, runtime, hardware)) {
         out.widths.weight += SCALE_BITS / BITS_PER_BYTE;
         out.widths.cache = precision_widths(PRECISION_FP8).cache;
+        out.weight_ops = WEIGHT_OPS; /* kernels for few rows unpack weights */
+        out.is_native = true;
     } else if (is_weight_only(precision, runtime)) {
         out.products = PRECISION_FP16;
         out.widths.weight += SCALE_BITS / BITS_PER_BYTE;

@@ -120,6 +120,7 @@ struct number_format {
     enum precision products;  /* for products of matrices */
     enum precision attention; /* for Q, K and V */
     double weight_ops;        /* vector operations to dequantize a weight; 0: computed as stored */
+    bool is_native;           /* matrix units take such weights: they are dequantized for few rows */
 };
 
 /* RUNTIME_IDEAL: the precision itself. */

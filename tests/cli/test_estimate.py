@@ -539,7 +539,7 @@ class Limits(EstimateTest):
 
     def test_no_device_within_the_limits_is_stated_first(self):
         text = self.run_ipw("--model", "resnet18", "--compare", "--max-latency-ms", "1e-6", code=1).stdout
-        self.assertRegex(text.splitlines()[1], r"^ resnet18, ideal: none of \d+ estimates meets the limits$")
+        self.assertRegex(text.splitlines()[1], r"^ resnet18, ideal \(lower bound\): none of \d+ estimates meets the limits$")
         self.assertIn("lowest: ~", text.splitlines()[2])
         words = ("--model", "gpt2", "--phase", "prefill", "--hardware", f"{GPU},t4", "--prompt-tokens", "16,1000")
         slowest = max(p["latency_s"] for p in json.loads(self.run_ipw(*words, "--json").stdout)["points"]

@@ -110,8 +110,8 @@ class Evidence(EstimateTest):
 
 class NativeFp4(EstimateTest):
     def test_products_run_on_fp4_units_where_a_device_has_them(self):
-        """A long prompt on a B200, whose fp4 peak is four times that of fp16, and on an H200, which has none."""
-        words = ("llama-3.1-8b", "--phase", "prefill", "--prompt-tokens", "8192", "--precision")
+        """Many prompts on a B200, whose fp4 peak is four times that of fp16, and on an H200, which has none."""
+        words = ("llama-3.1-8b", "--phase", "prefill", "--prompt-tokens", "256", "--batch", "64", "--precision")
         for runtime in ("vllm", "tensorrt", "torch-compile"):
             took = {(hardware, precision): self.on(hardware, *words, precision, "--runtime", runtime)
                     for hardware in ("b200", "h200") for precision in ("fp16", "fp4")}
