@@ -499,7 +499,7 @@ static const struct option_row ROWS[] = {
     TEXT_ROW("runtime", args.workload.runtime, "NAME",
              "inference runtime: vllm, ideal ... (default: by model and device)"),
     NUMBER_ROW("host-launch-us", args.candidates.host_launch_us, "US",
-               "host time to launch an operator in eager mode (default: 8.5)", .min = 0.01,
+               "host time to launch an operator in eager mode (default: 8.13)", .min = 0.01,
                .max = 1e5),
     FLAG_ROW("no-fusion", args.workload.no_fusion,
              "no operator fusion: one kernel per operation, as in eager mode"),

@@ -68,7 +68,7 @@ enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
         }
     return err_set(why, ERR_NOT_FOUND,
                    "%.40s is not a runtime: ideal, pytorch-eager, pytorch-graph, torch-compile, "
-                   "tensorrt, vllm, llama.cpp, onnxruntime",
+                   "tensorrt, tensorrt-0.7, vllm, llama.cpp, onnxruntime",
                    name);
 }
 
@@ -114,7 +114,7 @@ enum runtime_id runtime_default(const struct model *model, const struct hardware
 
 bool runtime_is_of_text(enum runtime_id id)
 {
-    return id == RUNTIME_VLLM || id == RUNTIME_LLAMA_CPP;
+    return id == RUNTIME_VLLM || id == RUNTIME_LLAMA_CPP || id == RUNTIME_TENSORRT_07;
 }
 
 enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
@@ -123,8 +123,10 @@ enum err runtime_check_device(enum runtime_id id, const struct hardware *hardwar
     bool is_apple = str_equal(hardware->vendor, "Apple"),
          is_amd = str_equal(hardware->vendor, "AMD");
     bool needs_cuda = id == RUNTIME_PYTORCH_GRAPH || id == RUNTIME_TORCH_COMPILE;
-    if (id == RUNTIME_TENSORRT && (is_apple || is_amd))
-        return err_set(why, ERR_BAD_VALUE, "%s: tensorrt runs on NVIDIA GPUs only", hardware->id);
+    bool is_tensorrt = id == RUNTIME_TENSORRT || id == RUNTIME_TENSORRT_07;
+    if (is_tensorrt && (is_apple || is_amd))
+        return err_set(why, ERR_BAD_VALUE, "%s: %s runs on NVIDIA GPUs only", hardware->id,
+                       RUNTIMES[id].name);
     if (is_apple && (needs_cuda || id == RUNTIME_VLLM))
         return err_set(why, ERR_BAD_VALUE, "%s: %s captures CUDA graphs, which it does not have",
                        hardware->id, RUNTIMES[id].name);

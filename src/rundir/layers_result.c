@@ -172,6 +172,7 @@ static fields MODEL_FIELDS = {
     BIND_NUMBERS(layers_result, prompts, prompt_count, "workload.prompt_tokens"),
     RESULT_WORKLOAD(WORKLOAD)
     RESULT_CHECKS(RESULT)
+    BIND_TEXT(layers_result, closure_unknown, "closure_unknown", .flags = FIELD_OMIT),
     RESULT_NULL_TEST(NULL_TEST)
     BIND_OBJECT(layers_result, energy, RECORD_ENERGY_FIELDS, "energy"),
     RESULT_SUMS(RESULT)
