@@ -45,8 +45,10 @@ enum {
 #define SCORE_SHARE       0.4    /* of the fp32 vector units, by QK' and the product with V */
 #define SCORE_LAUNCH      9.0    /* host time of all score kernels, in operators */
 #define SPLIT_S           5.4e-6 /* summing the parts of a split-K product */
-/* fp8 and fp4, relative to the share of 16-bit products: power, and 32-bit accumulation. */
-#define NARROW_FLOAT_SHARE 0.75
+/* Relative to the share of 16-bit products: power, 32-bit accumulation, and scales; fp4 by published throughput of
+ * Llama 3.1 70B on a B200 (docs/measurements.md). */
+#define FP8_SHARE 0.75
+#define FP4_SHARE 0.6
 #define WHOLE_BYTES 1.9  /* bytes per weight: 16-bit weights need no conversion */
 #define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes per clock */
 #define SCAN_SHARE                                                                                 \
@@ -361,8 +363,10 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
         if (class == KERNEL_GEMM_VECTOR && rows <= (is_quantized ? 1 : FEW_VECTORS))
             return is_quantized ? few_rows_s(work, rates) : 0; /* memory-bound */
         product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
-        if (rates->used == PRECISION_FP8 || rates->used == PRECISION_FP4)
-            product.flops *= NARROW_FLOAT_SHARE;
+        if (rates->used == PRECISION_FP8)
+            product.flops *= FP8_SHARE;
+        if (rates->used == PRECISION_FP4)
+            product.flops *= FP4_SHARE;
         tiled = product_s(&product, of, scale, rates->bytes_per_s.value);
         if (is_quantized && !rates->format.is_native)
             tiled = overlapped(tiled, dequantized_s(work, rates));

@@ -163,7 +163,7 @@ class NativeFp4(EstimateTest):
             self.assertEqual(native["setting"]["computed_in"], "fp4")
             self.assertEqual(took["h200", "fp4"]["setting"]["computed_in"], "fp16")
             self.assertGreaterEqual(native["latency_s"], 2 * native["macs"] / 9e15)
-            self.assertLess(native["latency_s"], 0.5 * took["b200", "fp16"]["latency_s"])
+            self.assertLess(native["latency_s"], 0.6 * took["b200", "fp16"]["latency_s"])
             self.assertGreater(took["h200", "fp4"]["latency_s"], 0.95 * took["h200", "fp16"]["latency_s"])
         converted = self.on("b200", *words, "fp4", "--runtime", "llama.cpp")
         self.assertEqual(converted["setting"]["computed_in"], "fp16")

@@ -23,7 +23,7 @@ def read(name):
 
 
 ROWS = read("published_llm.csv")
-# Nothing was fitted to these: neither parameters nor intervals.
+# Nothing was fitted to these, neither parameters nor intervals, except the rate of fp4 to one model of SERVING.
 HELD_OUT = read("published_llm_held_out.csv")
 SERVING = read("published_serving.csv")
 RUNTIMES = ("vllm", "llama.cpp", "tensorrt", "tensorrt-0.7", "torch-compile")
