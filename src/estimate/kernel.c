@@ -47,8 +47,8 @@ enum {
 #define SPLIT_S           5.4e-6 /* summing the parts of a split-K product */
 /* Relative to the share of 16-bit products: power, 32-bit accumulation, and scales; fp4 by published throughput of
  * Llama 3.1 70B on a B200 (docs/measurements.md). */
-#define FP8_SHARE 0.75
-#define FP4_SHARE 0.6
+#define FP8_SHARE   0.75
+#define FP4_SHARE   0.6
 #define WHOLE_BYTES 1.9  /* bytes per weight: 16-bit weights need no conversion */
 #define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes per clock */
 #define SCAN_SHARE                                                                                 \

@@ -31,9 +31,9 @@ struct estimate_config {
     double sequences;  /* in flight: the stages hold their KV cache; 0: those of the pass */
     enum runtime_id runtime;
     bool has_default_runtime; /* it was not given */
-    double host_launch_s;  /* 0: from the hardware file, or assumed */
-    bool is_bound;         /* ideal kernels cost at most as much as those of any runtime: */
-    struct pass_bound max; /* per pass */
+    double host_launch_s;     /* 0: from the hardware file, or assumed */
+    bool is_bound;            /* ideal kernels cost at most as much as those of any runtime: */
+    struct pass_bound max;    /* per pass */
 };
 
 /* Total number of devices: tensor-parallel groups x stages. */

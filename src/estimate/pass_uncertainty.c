@@ -51,11 +51,12 @@ static const double PUBLISHED[RUNTIME_COUNT] = {[RUNTIME_VLLM] = 0.18,
                                                 [RUNTIME_TORCH_COMPILE] = 0.17};
 /* In addition: */
 #define PIPELINE_SPREAD 0.16 /* from three published speedups of pipelines */
-#define DEFAULT_SPREAD  0.10 /* of those figures about the default runtime of their model and device */
+#define DEFAULT_SPREAD                                                                             \
+    0.10 /* of those figures about the default runtime of their model and device */
 
 /* Devices of those figures; on any other the error of the model counts, too. */
-static const char *const PUBLISHED_DEVICES[] = {"a100-", "h100-", "h200",   "b200",
-                                                "mi300x", "rtx-", "apple-", "jetson-orin-"};
+static const char *const PUBLISHED_DEVICES[] = {"a100-",  "h100-", "h200",   "b200",
+                                                "mi300x", "rtx-",  "apple-", "jetson-orin-"};
 
 /* In a CUDA graph a prompt is measured with a static cache and its mask: without them it takes fewer kernels. */
 #define CAPTURED_PREFILL 0.14

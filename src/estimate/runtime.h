@@ -74,8 +74,8 @@ enum runtime_id runtime_default(const struct model *model, const struct hardware
 enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
                               struct error *why) MUST_USE;
 /* ERR_BAD_VALUE says which runtimes have kernels of that precision: PyTorch's eager mode has none in int8. */
-enum err runtime_check_precision(enum runtime_id id, enum precision precision,
-                                 struct error *why) MUST_USE;
+enum err runtime_check_precision(enum runtime_id id, enum precision precision, struct error *why)
+    MUST_USE;
 /* LLM servers and llama.cpp, which run no images. */
 bool runtime_is_of_text(enum runtime_id id);
 
@@ -121,7 +121,7 @@ struct number_format {
     enum precision products;  /* for products of matrices */
     enum precision attention; /* for Q, K and V */
     double weight_ops;        /* vector operations to dequantize a weight; 0: computed as stored */
-    bool is_native;           /* matrix units take such weights: they are dequantized for few rows */
+    bool is_native; /* matrix units take such weights: they are dequantized for few rows */
 };
 
 /* RUNTIME_IDEAL: the precision itself. */

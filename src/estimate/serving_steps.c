@@ -443,10 +443,8 @@ static enum err complete_policy(const struct serving_question *question,
                                 struct serving_policy *policy, struct error *why)
 {
     const struct hardware *hardware = question->hardware;
-    const struct server *server =
-        server_of(policy->server, question->spec->runtime, hardware);
-    struct batch_defaults usual =
-        server->usual.sequences ? server->usual : vllm_defaults(hardware);
+    const struct server *server = server_of(policy->server, question->spec->runtime, hardware);
+    struct batch_defaults usual = server->usual.sequences ? server->usual : vllm_defaults(hardware);
     int64_t limit = question->spec->model->context_length;
     if (limit && question->load->longest > limit)
         return err_set(why, ERR_USAGE,

@@ -546,9 +546,8 @@ enum precision workload_default_precision(const struct workload *work,
         return file->products;
     enum precision usual = default_precision(hardware);
     workload_spec_run_on(&there, hardware);
-    return hardware->class == HARDWARE_CPU
-               ? number_format(usual, there.runtime, hardware).products
-               : usual;
+    return hardware->class == HARDWARE_CPU ? number_format(usual, there.runtime, hardware).products
+                                           : usual;
 }
 
 bool workload_estimate_fits(const struct workload_estimate *estimate)

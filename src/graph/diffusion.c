@@ -147,8 +147,7 @@ static tensor_id unet_down(struct build *b, struct unet *unet, tensor_id x)
             build_scope(b, "down_blocks.%d.resnets.%d.", i, k);
             x = resnet_block(b, x, level->channels, unet->time);
             chars_format(scope, "down_blocks.%d.attentions.%d.", i, k);
-            x = save_skip(b, unet,
-                          level->attends ? unet_attention(b, unet, level, scope, x) : x);
+            x = save_skip(b, unet, level->attends ? unet_attention(b, unet, level, scope, x) : x);
         }
         build_scope(b, "down_blocks.%d.downsamplers.0.", i);
         if (i + 1 < sizes->levels)
@@ -209,8 +208,8 @@ static tensor_id embed_time(struct build *b, const struct diffusion_unet *unet, 
     x = embed(b, "time_embedding.", x, features);
     if (!unet->added_features)
         return x;
-    tensor_id added = build_input(b, "added_conditions", GRAPH_FLOAT,
-                                  DIMS(batch, unet->added_features));
+    tensor_id added =
+        build_input(b, "added_conditions", GRAPH_FLOAT, DIMS(batch, unet->added_features));
     added = embed(b, "add_embedding.", added, features);
     return build_binary(b, GRAPH_ADD, "add_conditions", x, added);
 }

@@ -24,7 +24,8 @@ static void read_activation(struct hf_keys *keys, struct decoder_shape *shape)
             shape->activation = i;
             return;
         }
-    hf_keys_reject(keys, ERR_UNSUPPORTED, NAMES, "not supported, only silu, gelu, relu and relu2 are");
+    hf_keys_reject(keys, ERR_UNSUPPORTED, NAMES,
+                   "not supported, only silu, gelu, relu and relu2 are");
 }
 
 static void read_sizes(struct hf_keys *keys, struct decoder_shape *shape)
@@ -74,7 +75,7 @@ static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
         (void)hf_keys_bool(keys, "use_qk_norm", true); /* without weights */
     else if (is_kind(shape, "glm4_moe"))
         shape->qk_norm = hf_keys_bool(keys, "use_qk_norm", false) ? DECODER_QK_NORM_PER_HEAD
-                                                                   : DECODER_NO_QK_NORM;
+                                                                  : DECODER_NO_QK_NORM;
     else if (hf_keys_bool(keys, "use_qk_norm|attn_output_gate", false))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "use_qk_norm|attn_output_gate",
                        "not supported with this model_type");

@@ -92,13 +92,18 @@ static void check_strings(struct hf_keys *keys)
 /* Without effect on the operations. */
 static void ignore(struct hf_keys *keys)
 {
-    static const char *const IGNORED[] = {
-        "flip_sin_to_cos",   "center_input_sample",     "freq_shift",    "downsample_padding",
-        "norm_num_groups",   "mid_block_scale_factor",  "norm_eps",      "upcast_attention",
-        "conv_in_kernel",    "conv_out_kernel",         "force_upcast",  "scaling_factor",
-        "shift_factor",      "addition_time_embed_dim", "latents_mean",  "latents_std",
-        "down_block_types",  "up_block_types",          "out_channels",  "resnet_out_scale_factor",
-        "sample_size",       "in_channels",             "mid_block_type"};
+    static const char *const IGNORED[] = {"flip_sin_to_cos",  "center_input_sample",
+                                          "freq_shift",       "downsample_padding",
+                                          "norm_num_groups",  "mid_block_scale_factor",
+                                          "norm_eps",         "upcast_attention",
+                                          "conv_in_kernel",   "conv_out_kernel",
+                                          "force_upcast",     "scaling_factor",
+                                          "shift_factor",     "addition_time_embed_dim",
+                                          "latents_mean",     "latents_std",
+                                          "down_block_types", "up_block_types",
+                                          "out_channels",     "resnet_out_scale_factor",
+                                          "sample_size",      "in_channels",
+                                          "mid_block_type"};
     for (size_t i = 0; i < COUNT_OF(IGNORED); i++)
         (void)hf_keys_get(keys, IGNORED[i]);
     (void)hf_keys_get(keys, "addition_embed_type_num_heads");
@@ -107,7 +112,8 @@ static void ignore(struct hf_keys *keys)
 static void read_added(struct hf_keys *keys, struct diffusion_unet *unet)
 {
     const char *type = hf_keys_string(keys, "addition_embed_type");
-    uint64_t features = hf_keys_optional(keys, "projection_class_embeddings_input_dim", HF_MAX_SIZE);
+    uint64_t features =
+        hf_keys_optional(keys, "projection_class_embeddings_input_dim", HF_MAX_SIZE);
     if (!type)
         return;
     unet->added_features = (int64_t)features;
@@ -213,8 +219,9 @@ tensor_id hf_diffusion_build(struct build *b, const struct hf_config *config,
     int levels = is_unet ? config->as.unet.levels : config->as.vae.levels;
     int64_t multiple = (is_unet ? DIFFUSION_VAE_SCALE : 1) * ((int64_t)1 << (levels - 1));
     if (options->image % multiple) {
-        b->err = err_set(b->why, ERR_BAD_VALUE, "%s: image size must be a multiple of %lld, not %lld",
-                         b->graph->name, (long long)multiple, (long long)options->image);
+        b->err =
+            err_set(b->why, ERR_BAD_VALUE, "%s: image size must be a multiple of %lld, not %lld",
+                    b->graph->name, (long long)multiple, (long long)options->image);
         return GRAPH_NONE;
     }
     return is_unet ? diffusion_unet(b, &config->as.unet, options->batch,

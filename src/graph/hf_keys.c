@@ -216,7 +216,8 @@ static bool is_irrelevant(const char *key)
         "rope_|rotary_|routed_scaling|router_|scale_|scoring_func|semantic_|sep_token|"
         "lm_head_multiplier|mlp_multipliers|num_logits|partial_rotary|ssm_multipliers|"
         "seq_aux|summary_|suppress_|swiglu_|task_|temperature|time_step_f|time_step_i|"
-        "tie_word_embeddings|time_step_l|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|"
+        "tie_word_embeddings|time_step_l|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|"
+        "torch|"
         "transformers_version|"
         "typical_|use_associative_scan|use_bfloat|use_cache|use_cross|use_mps|vision_feature";
     static const char ENDS[] =

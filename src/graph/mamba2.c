@@ -82,10 +82,8 @@ static tensor_id scan(struct build *b, const struct mamba2_mixer *mixer,
     tensor_id skip = build_tensor(b, GRAPH_PARAMETER, "mixer.D", DIMS(mixer->heads));
     tensor_id state = read_state(b, pass, "ssm_state", mixer->inner, mixer->state);
     struct graph_node node = {.op = GRAPH_SCAN, .name = "mixer.scan"};
-    node.as.recurrent = (struct graph_recurrent){.steps = 1,
-                                                 .hidden = mixer->state,
-                                                 .directions = 1,
-                                                 .chunk = pass->is_decode ? 0 : chunk};
+    node.as.recurrent = (struct graph_recurrent){
+        .steps = 1, .hidden = mixer->state, .directions = 1, .chunk = pass->is_decode ? 0 : chunk};
     tensor_id x = build_node(b, &node, (tensor_id[]){features, step, matrices, decay, skip, state},
                              state >= 0 ? 6 : 5, 3, dims);
     write_state(b, pass, "ssm_state.new", x, mixer->inner, mixer->state);

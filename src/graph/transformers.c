@@ -200,8 +200,7 @@ tensor_id transformer_patches(struct build *b, const struct transformer_patches 
     x = build_rearrange(b, names->transpose, x, DIMS(batch, count, hidden));
     int64_t others = names->class_token ? 1 : 0;
     if (others) {
-        tensor_id token =
-            build_tensor(b, GRAPH_PARAMETER, names->class_token, DIMS(1, 1, hidden));
+        tensor_id token = build_tensor(b, GRAPH_PARAMETER, names->class_token, DIMS(1, 1, hidden));
         token = build_rearrange(b, names->expand, token, DIMS(batch, 1, hidden));
         x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
     }

@@ -58,9 +58,8 @@ tensor_id zoo_build_clip_text(struct build *b, const struct graph_options *optio
     b->component = DECODER_EMBEDDING;
     build_scope(b, "text_model.embeddings.");
     x = build_embedding(b, "token_embedding", x, 49408, TEXT_FEATURES);
-    tensor_id positions =
-        block_positions(b, "position_embedding", options->tokens, 0, DIFFUSION_TEXT_TOKENS,
-                        TEXT_FEATURES);
+    tensor_id positions = block_positions(b, "position_embedding", options->tokens, 0,
+                                          DIFFUSION_TEXT_TOKENS, TEXT_FEATURES);
     x = build_binary(b, GRAPH_ADD, "add", x, positions);
     b->component = DECODER_COMPONENT_COUNT;
     x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, 12,

@@ -266,7 +266,41 @@ static bool any_unfit(const struct layout *layout, bool is_known_to)
     return false;
 }
 
-/* Each reason once per device.  Points that cannot run are the last ones. */
+/* Whether a point before this one, from the first, has its reason and, if that counts, its device. */
+static bool is_repeated(const struct layout *layout, const struct result_item *first,
+                        const struct result_item *point, bool counts_device)
+{
+    const struct result *result = layout->result;
+    for (const struct result_item *k = first; k != point;
+         k = result_next(result, layout->points, k))
+        if (str_equal(missing(layout, k), missing(layout, point)) &&
+            (!counts_device ||
+             number(layout, k, "view.device") == number(layout, point, "view.device")))
+            return true;
+    return false;
+}
+
+/* "a100, l4 and 7 more" */
+static void put_devices(const struct layout *layout, const struct result_item *first,
+                        const struct result_item *reason, struct text *out)
+{
+    enum { NAMED = 4 };
+    const struct result *result = layout->result;
+    size_t count = 0;
+    for (const struct result_item *point = reason; point;
+         point = result_next(result, layout->points, point)) {
+        if (!str_equal(missing(layout, point), missing(layout, reason)) ||
+            is_repeated(layout, first, point, true))
+            continue;
+        if (count < NAMED)
+            text_addf(out, "%s%s", count ? ", " : "", word(layout, point, "hardware"));
+        count++;
+    }
+    if (count > NAMED)
+        text_addf(out, " and %zu more", count - NAMED);
+}
+
+/* Each reason once, with its devices.  Points that cannot run are the last ones. */
 static void put_missing(const struct layout *layout, const char *before, struct text *out)
 {
     const struct result *result = layout->result;
@@ -275,14 +309,11 @@ static void put_missing(const struct layout *layout, const char *before, struct 
         first = result_next(result, layout->points, first);
     for (const struct result_item *point = first; point;
          point = result_next(result, layout->points, point)) {
-        bool is_new = true;
-        for (const struct result_item *k = first; is_new && k != point;
-             k = result_next(result, layout->points, k))
-            is_new = number(layout, k, "view.device") != number(layout, point, "view.device") ||
-                     !str_equal(missing(layout, k), missing(layout, point));
-        if (is_new)
-            text_addf(out, "%s%s: %s\n", before, word(layout, point, "hardware"),
-                      missing(layout, point));
+        if (is_repeated(layout, first, point, false))
+            continue;
+        text_add(out, before);
+        put_devices(layout, first, point, out);
+        text_addf(out, ": %s\n", missing(layout, point));
     }
 }
 

@@ -120,8 +120,7 @@ static void test_onnx_runtime_computes_floats_in_fp32_on_a_cpu(void **state)
                {PRECISION_FP8, PRECISION_FP32},
                {PRECISION_INT8, PRECISION_INT8}};
     for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
-        struct number_format format =
-            number_format(ALL[i].precision, RUNTIME_ONNXRUNTIME, xeon());
+        struct number_format format = number_format(ALL[i].precision, RUNTIME_ONNXRUNTIME, xeon());
         assert_int_equal(format.products, ALL[i].used);
         assert_near(format.widths.weight, precision_widths(ALL[i].used).weight, 0);
         assert_near(format.widths.activation, precision_widths(ALL[i].used).activation, 0);

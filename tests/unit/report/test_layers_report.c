@@ -72,7 +72,8 @@ static void an_undetermined_closure_has_its_reason_and_no_verdict(void **state)
     struct text text = {0};
     model.closure_unknown = "idle power is unknown";
     print(&results, PRINT_TABLE, &text);
-    assert_non_null(strstr(text_get(&text), "\n   closure not determined: idle power is unknown\n"));
+    assert_non_null(
+        strstr(text_get(&text), "\n   closure not determined: idle power is unknown\n"));
     assert_null(strstr(text_get(&text), "passed"));
     text_release(&text);
 }
