@@ -58,6 +58,12 @@ def diffusion_inputs(config, options):
     batch, side = options.get("batch", 1), options["image"]
     if config["_class_name"] == "AutoencoderKL":
         return {"sample": torch.zeros(batch, 3, side, side)}
+    if config["_class_name"] == "FluxTransformer2DModel":
+        tokens = (side // 16) ** 2
+        return {"hidden_states": torch.zeros(batch, tokens, config["in_channels"]), "timestep": torch.zeros(batch),
+                "encoder_hidden_states": torch.zeros(batch, 512, config["joint_attention_dim"]),
+                "pooled_projections": torch.zeros(batch, config["pooled_projection_dim"]), "guidance": torch.zeros(batch),
+                "img_ids": torch.zeros(tokens, 3), "txt_ids": torch.zeros(512, 3)}
     pooled = config.get("projection_class_embeddings_input_dim", 0) - 6 * config.get("addition_time_embed_dim", 0)
     added = {"text_embeds": torch.zeros(batch, pooled), "time_ids": torch.zeros(batch, 6)} if pooled else None
     return {"sample": torch.zeros(batch, 4, side // 8, side // 8), "timestep": torch.zeros(batch),

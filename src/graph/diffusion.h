@@ -1,4 +1,4 @@
-/* Diffusion models of images as in diffusers: the UNet of Stable Diffusion and its variational autoencoder (VAE), one
+/* Diffusion models of images as in diffusers: the UNet of Stable Diffusion, the transformer of Flux, and the variational autoencoder (VAE), one
  * pass of each.  Nodes are named like the modules.  The graph belongs to the caller. */
 #ifndef IPW_GRAPH_DIFFUSION_H
 #define IPW_GRAPH_DIFFUSION_H
@@ -39,5 +39,17 @@ struct diffusion_vae {
 /* `image`: pixels of a side, a multiple of 2 ^ (levels - 1). */
 tensor_id diffusion_vae(struct build *b, const struct diffusion_vae *vae, int64_t batch,
                         int64_t image);
+
+/* The transformer of Flux (flux.c). */
+struct diffusion_flux {
+    int layers, single_layers;
+    int64_t heads, head_size;
+    int64_t in_channels, out_channels; /* of a patch */
+    int64_t text_features, pooled_features;
+    bool has_guidance;
+};
+/* `tokens`: patches of the latents. */
+tensor_id diffusion_flux(struct build *b, const struct diffusion_flux *flux, int64_t batch,
+                         int64_t tokens);
 
 #endif

@@ -39,6 +39,7 @@ enum hf_kind {
     HF_SIGLIP,
     HF_UNET,
     HF_VAE,
+    HF_FLUX,
     HF_SEGFORMER,
     HF_DETR,
 };
@@ -65,6 +66,7 @@ struct hf_config {
         struct transformer_siglip siglip;
         struct diffusion_unet unet;
         struct diffusion_vae vae;
+        struct diffusion_flux flux;
         struct transformer_segformer segformer;
         struct transformer_detr detr;
     } as;

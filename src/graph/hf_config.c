@@ -201,6 +201,7 @@ static tensor_id build_model(struct build *b, const struct hf_config *config,
         return transformer_siglip(b, &config->as.siglip, options);
     case HF_UNET:
     case HF_VAE:
+    case HF_FLUX:
         return hf_diffusion_build(b, config, options);
     case HF_SEGFORMER:
         return transformer_segformer(b, &config->as.segformer, options);

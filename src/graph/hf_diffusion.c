@@ -1,5 +1,5 @@
 /* The parts of a diffusion pipeline from the keys of their config.json, which has `_class_name` instead of
- * `model_type`: UNet2DConditionModel and AutoencoderKL of diffusers. */
+ * `model_type`: UNet2DConditionModel, AutoencoderKL and FluxTransformer2DModel of diffusers. */
 #include <string.h>
 
 #include "core/text.h"
@@ -7,7 +7,7 @@
 #include "graph/hf_keys.h"
 #include "port/json_read.h"
 
-enum { LAYERS_MAX = 8 };
+enum { LAYERS_MAX = 8, FLUX_IMAGE = 1024, FLUX_PACKED = 2 /* latents of a side, in a patch */ };
 
 static int64_t size(struct hf_keys *keys, const char *name, uint64_t max, uint64_t otherwise)
 {
@@ -192,12 +192,34 @@ static void read_vae(struct hf_keys *keys, struct hf_config *out)
     out->image = size(keys, "sample_size", HF_MAX_PIXELS, 512);
 }
 
+static void read_flux(struct hf_keys *keys, struct hf_config *out)
+{
+    struct diffusion_flux flux = {
+        .layers = (int)size(keys, "num_layers", HF_MAX_LAYERS, 19),
+        .single_layers = (int)size(keys, "num_single_layers", HF_MAX_LAYERS, 38),
+        .heads = size(keys, "num_attention_heads", HF_MAX_HEADS, 24),
+        .head_size = size(keys, "attention_head_dim", HF_MAX_HEADS, 128),
+        .in_channels = size(keys, "in_channels", HF_MAX_SIZE, 64),
+        .text_features = size(keys, "joint_attention_dim", HF_MAX_SIZE, 4096),
+        .pooled_features = size(keys, "pooled_projection_dim", HF_MAX_SIZE, 768),
+        .has_guidance = hf_keys_bool(keys, "guidance_embeds", false),
+    };
+    flux.out_channels = size(keys, "out_channels", HF_MAX_SIZE, (uint64_t)flux.in_channels);
+    if (size(keys, "patch_size", HF_MAX_HEADS, 1) != 1)
+        hf_keys_reject(keys, ERR_UNSUPPORTED, "patch_size", "only 1 is supported");
+    (void)hf_keys_get(keys, "axes_dims_rope");
+    out->as.flux = flux;
+    out->image = FLUX_IMAGE;
+}
+
 /* Classes of diffusers that are read. */
 static const struct {
     const char *name;
     enum hf_kind kind;
     void (*read)(struct hf_keys *keys, struct hf_config *out);
-} CLASSES[] = {{"UNet2DConditionModel", HF_UNET, read_unet}, {"AutoencoderKL", HF_VAE, read_vae}};
+} CLASSES[] = {{"UNet2DConditionModel", HF_UNET, read_unet},
+               {"AutoencoderKL", HF_VAE, read_vae},
+               {"FluxTransformer2DModel", HF_FLUX, read_flux}};
 
 void hf_diffusion_read(struct hf_keys *keys, const char *class_name, struct hf_config *out)
 {
@@ -209,22 +231,34 @@ void hf_diffusion_read(struct hf_keys *keys, const char *class_name, struct hf_c
             return;
         }
     hf_keys_reject(keys, ERR_UNSUPPORTED, "_class_name",
-                   "of diffusers, only UNet2DConditionModel and AutoencoderKL are supported");
+                   "of diffusers, only UNet2DConditionModel, AutoencoderKL and "
+                   "FluxTransformer2DModel are supported");
+}
+
+/* The image is a multiple of this many pixels. */
+static int64_t multiple_of(const struct hf_config *config)
+{
+    if (config->kind == HF_FLUX)
+        return DIFFUSION_VAE_SCALE * FLUX_PACKED;
+    if (config->kind == HF_UNET)
+        return (int64_t)DIFFUSION_VAE_SCALE << (config->as.unet.levels - 1);
+    return (int64_t)1 << (config->as.vae.levels - 1);
 }
 
 tensor_id hf_diffusion_build(struct build *b, const struct hf_config *config,
                              const struct graph_options *options)
 {
-    bool is_unet = config->kind == HF_UNET;
-    int levels = is_unet ? config->as.unet.levels : config->as.vae.levels;
-    int64_t multiple = (is_unet ? DIFFUSION_VAE_SCALE : 1) * ((int64_t)1 << (levels - 1));
+    int64_t multiple = multiple_of(config), side = options->image / multiple;
     if (options->image % multiple) {
         b->err =
             err_set(b->why, ERR_BAD_VALUE, "%s: image size must be a multiple of %lld, not %lld",
                     b->graph->name, (long long)multiple, (long long)options->image);
         return GRAPH_NONE;
     }
-    return is_unet ? diffusion_unet(b, &config->as.unet, options->batch,
-                                    options->image / DIFFUSION_VAE_SCALE)
-                   : diffusion_vae(b, &config->as.vae, options->batch, options->image);
+    if (config->kind == HF_FLUX)
+        return diffusion_flux(b, &config->as.flux, options->batch, side * side);
+    if (config->kind == HF_UNET)
+        return diffusion_unet(b, &config->as.unet, options->batch,
+                              options->image / DIFFUSION_VAE_SCALE);
+    return diffusion_vae(b, &config->as.vae, options->batch, options->image);
 }

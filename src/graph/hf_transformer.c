@@ -577,6 +577,7 @@ void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_confi
         break;
     case HF_UNET:
     case HF_VAE:
+    case HF_FLUX:
     case HF_DECODER:
         break;
     }

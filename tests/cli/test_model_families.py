@@ -216,8 +216,8 @@ class Refused(ConfigTest):
 
     def test_unsupported_parts_of_diffusers_are_rejected(self):
         unet = MODELS["unet-small"]["config"]
-        self.refused({**unet, "_class_name": "FluxTransformer2DModel"}, "'_class_name'", "FluxTransformer2DModel",
-                     "only UNet2DConditionModel and AutoencoderKL")
+        self.refused({**unet, "_class_name": "VQModel"}, "'_class_name'", "VQModel",
+                     "only UNet2DConditionModel, AutoencoderKL and FluxTransformer2DModel")
         for key, value in (("time_cond_proj_dim", 256), ("class_embed_type", "timestep"), ("dual_cross_attention", True),
                            ("down_block_types", ["DownBlock2D", "AttnDownBlock2D"]), ("up_block_types", ["UpBlock2D"]),
                            ("addition_embed_type", "image"), ("block_out_channels", []), ("mid_block_type", "UNetMidBlock2D")):
@@ -239,7 +239,7 @@ class Refused(ConfigTest):
         for name in ("deepseek-v3-small", "gpt-oss-small", "llama4-text-small", "opt-projected-small",
                      "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape", "deberta-v2-conv-small",
                      "mamba-small", "clip-vision-small", "detr-small", "mamba2-small", "falcon_h1-small",
-                     "glm4_moe-small", "siglip-vision-small", "unet-small", "vae-small"):
+                     "glm4_moe-small", "siglip-vision-small", "unet-small", "vae-small", "flux-small"):
             config = MODELS[name]["config"]
             for key, value in config.items():
                 if isinstance(value, bool) or not isinstance(value, int) or key.endswith("_token_id") \
