@@ -453,7 +453,7 @@ static const struct option_row ROWS[] = {
     LIST_ROW("hardware-file", args.hardware_files, "FILE",
              "a device described in a file; may be repeated"),
     TEXT_ROW("precision", args.candidates.precision, "NAMES",
-             "fp32, fp16, bf16, fp8, int8, fp4, int4, stored (default: stored or 16-bit)",
+             "fp32, fp16, bf16, fp8, fp4, int8, int4 (default: stored, or 16-bit)",
              .letter = 'p'),
     TEXT_ROW("batch", args.workload.batch, "NUMBERS",
              "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", .letter = 'b'),
