@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records reference figures of transformers for the models in tests/fixtures/configs/models.json: the parameters of each
+"""Records reference figures of transformers and diffusers for the models in tests/fixtures/configs/models.json: the parameters of each
 (on the meta device, so that large models need no memory), and for small ones the multiply-accumulates of forward passes,
 counted by PyTorch's FlopCounterMode on the CPU, and the number of KV cache elements after them.
 
-    pip install torch transformers timm
+    pip install torch transformers diffusers timm
     research/record-configs.py [NAME ...]
 
 The file is input and output: each model has `config` (its config.json) and optionally `passes` with the arguments of a
@@ -13,6 +13,7 @@ import json
 import sys
 from pathlib import Path
 
+import diffusers
 import torch
 import transformers
 from torch.utils.flop_counter import FlopCounterMode
@@ -28,7 +29,15 @@ def load(config):
     return made
 
 
+def build_diffusion(config, device):
+    settings = {key: value for key, value in config.items() if not key.startswith("_")}
+    with torch.device(device):
+        return getattr(diffusers, config["_class_name"])(**settings).eval()
+
+
 def build(model, device):
+    if "_class_name" in model["config"]:
+        return build_diffusion(model["config"], device)
     config = load(model["config"])
     name = model.get("class") or model["config"]["architectures"][0]
     if model.get("text_only"):
@@ -45,8 +54,27 @@ def ids(batch, tokens):
     return torch.ones((batch, tokens), dtype=torch.long)
 
 
+def diffusion_inputs(config, options):
+    batch, side = options.get("batch", 1), options["image"]
+    if config["_class_name"] == "AutoencoderKL":
+        return {"sample": torch.zeros(batch, 3, side, side)}
+    if config["_class_name"] == "FluxTransformer2DModel":
+        tokens = (side // 16) ** 2
+        return {"hidden_states": torch.zeros(batch, tokens, config["in_channels"]), "timestep": torch.zeros(batch),
+                "encoder_hidden_states": torch.zeros(batch, 512, config["joint_attention_dim"]),
+                "pooled_projections": torch.zeros(batch, config["pooled_projection_dim"]), "guidance": torch.zeros(batch),
+                "img_ids": torch.zeros(tokens, 3), "txt_ids": torch.zeros(512, 3)}
+    pooled = config.get("projection_class_embeddings_input_dim", 0) - 6 * config.get("addition_time_embed_dim", 0)
+    added = {"text_embeds": torch.zeros(batch, pooled), "time_ids": torch.zeros(batch, 6)} if pooled else None
+    return {"sample": torch.zeros(batch, 4, side // 8, side // 8), "timestep": torch.zeros(batch),
+            "encoder_hidden_states": torch.zeros(batch, 77, config["cross_attention_dim"]),
+            "added_cond_kwargs": added}
+
+
 def inputs(model, config, options):
     """Inputs of a complete forward pass of the model."""
+    if "_class_name" in model["config"]:
+        return diffusion_inputs(model["config"], options)
     batch, tokens = options.get("batch", 1), options.get("tokens", 0)
     kind, name = model["config"]["model_type"], model["config"]["architectures"][0]
     image = options.get("image", 0)
@@ -55,9 +83,9 @@ def inputs(model, config, options):
         frames = 2 * config.max_source_positions
         return {"input_features": torch.zeros(batch, config.num_mel_bins, frames),
                 "decoder_input_ids": ids(batch, tokens)}
-    if kind in ("detr", "segformer", "vit", "clip_vision_model"):
+    if kind in ("detr", "segformer", "vit", "clip_vision_model", "siglip_vision_model"):
         return {"pixel_values": pixels}
-    if kind == "clip":
+    if kind in ("clip", "siglip"):
         return {"input_ids": ids(batch, tokens), "pixel_values": pixels}
     if kind in ("t5", "bart") and "Encoder" not in name and "Classification" not in name:
         return {"input_ids": ids(batch, tokens), "decoder_input_ids": ids(batch, 1)}
@@ -133,7 +161,7 @@ def main():
             print(f"{model['name']}: {type(error).__name__}: {error}")
             if wanted:
                 raise
-    found["made_with"] = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
+    found["made_with"] = {"diffusers": diffusers.__version__, "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
     lines = ",\n".join("  " + json.dumps(model) for model in found["models"])
     PATH.write_text('{"made_with": %s,\n "models": [\n%s\n]}\n' % (json.dumps(found["made_with"]), lines))
     return 1 if failed else 0

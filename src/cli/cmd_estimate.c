@@ -172,6 +172,8 @@ static int estimate_several(const struct estimate_options *options,
     enum err err = estimate_grid_make(list, candidates, &grid, &why);
     if (err)
         return print_name_err(err, &why);
+    struct budget budget = budget_of(options);
+    budget_sort(&budget, &grid);
     if (grid.able)
         warn_of_replication(&grid.items[0].estimate);
     int code = grid.able ? report_grid(options, &grid)
@@ -451,7 +453,7 @@ static const struct option_row ROWS[] = {
     LIST_ROW("hardware-file", args.hardware_files, "FILE",
              "a device described in a file; may be repeated"),
     TEXT_ROW("precision", args.candidates.precision, "NAMES",
-             "fp32, fp16, bf16, fp8, int8, int4, stored (default: stored or 16-bit)",
+             "fp32, fp16, bf16, fp8, fp4, int8, int4 (default: stored, or 16-bit)",
              .letter = 'p'),
     TEXT_ROW("batch", args.workload.batch, "NUMBERS",
              "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", .letter = 'b'),
@@ -497,7 +499,7 @@ static const struct option_row ROWS[] = {
     TEXT_ROW("runtime", args.workload.runtime, "NAME",
              "inference runtime: vllm, ideal ... (default: by model and device)"),
     NUMBER_ROW("host-launch-us", args.candidates.host_launch_us, "US",
-               "host time to launch an operator in eager mode (default: 8.5)", .min = 0.01,
+               "host time to launch an operator in eager mode (default: 8.13)", .min = 0.01,
                .max = 1e5),
     FLAG_ROW("no-fusion", args.workload.no_fusion,
              "no operator fusion: one kernel per operation, as in eager mode"),
@@ -540,8 +542,9 @@ const struct command command_estimate = {
         "--phase is given.\n\n"
         "Several devices, precisions, batch sizes, prompts or contexts give a table, sorted by\n"
         "energy within each prompt and context, with the Pareto frontier of energy and latency\n"
-        "marked. With a --max option the exit status is 1 if the estimate exceeds a limit or, in\n"
-        "a table, if every estimate of some prompt and context does.\n\n"
+        "marked. With a --max option those within the limits come first, and the exit status is\n"
+        "1 if the estimate exceeds a limit or, in a table, if every estimate of some prompt and\n"
+        "context does.\n\n"
         "--serve simulates a server under load, with continuous batching, chunked prefill and a\n"
         "limited KV cache: TTFT, TPOT, ITL, tokens/s, power and energy per token against the\n"
         "request rate, and the largest load that meets an SLO (exit status 1: none does).\n\n"

@@ -21,7 +21,7 @@
 enum { REQUESTS_DEFAULT = 2000, REPLICAS_DEFAULT_MAX = 10 };
 
 const char *const SERVE_PERCENTILES[] = {"p50", "p95", "p99", "mean", NULL};
-const char *const SERVE_SERVERS[] = {"vllm", "llama.cpp", NULL};
+const char *const SERVE_SERVERS[] = {"vllm", "tensorrt-llm", "llama.cpp", NULL};
 
 struct view {
     const struct serve_command *command;

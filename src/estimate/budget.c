@@ -157,17 +157,38 @@ bool budget_is_no_worse(const struct budget *budget, const struct workload_estim
     return true;
 }
 
-bool budget_holds_for_all(const struct budget *budget, const struct estimate_grid *grid)
+void budget_sort(const struct budget *budget, struct estimate_grid *grid)
 {
-    size_t held = 0; /* demands; their points are adjacent */
-    bool holds = false;
+    static const int ORDER[] = {
+        [BUDGET_PASS] = 0,
+        [BUDGET_UNKNOWN] = 1,
+        [BUDGET_FAIL] = 2,
+    };
     if (!budget_has_any(budget))
-        return true;
+        return;
+    for (size_t i = 0; i < grid->able; i++)
+        grid->items[i].limit_order = ORDER[budget_verdict(budget, &grid->items[i].estimate)];
+    estimate_grid_sort(grid);
+}
+
+struct budget_count budget_count_within(const struct budget *budget,
+                                        const struct estimate_grid *grid)
+{
+    struct budget_count count = {0};
+    bool holds = false; /* for a point of this demand; they are adjacent */
     for (size_t i = 0; i < grid->able; i++) {
         const struct grid_point *point = &grid->items[i];
-        holds = (holds && point->rank > 0) || budget_holds(budget, &point->estimate);
+        bool is_within = budget_holds(budget, &point->estimate);
+        holds = (holds && point->rank > 0) || is_within;
         bool is_last = i + 1 == grid->able || grid->items[i + 1].rank == 0;
-        held += is_last && holds;
+        count.points += is_within;
+        count.demands += is_last && holds;
     }
-    return held == grid->demand_count;
+    return count;
+}
+
+bool budget_holds_for_all(const struct budget *budget, const struct estimate_grid *grid)
+{
+    return !budget_has_any(budget) ||
+           budget_count_within(budget, grid).demands == grid->demand_count;
 }

@@ -51,6 +51,15 @@ bool budget_holds(const struct budget *budget, const struct workload_estimate *e
 bool budget_is_no_worse(const struct budget *budget, const struct workload_estimate *now,
                         const struct workload_estimate *then);
 
+/* Sorts a grid so that the points of a demand that are within all limits come first. */
+void budget_sort(const struct budget *budget, struct estimate_grid *grid);
+
+/* How many points are within all limits, and for how many demands there is one. */
+struct budget_count {
+    size_t points, demands;
+};
+struct budget_count budget_count_within(const struct budget *budget,
+                                        const struct estimate_grid *grid);
 /* Whether there is a point within all limits for every demand of the grid.  True without limits. */
 bool budget_holds_for_all(const struct budget *budget, const struct estimate_grid *grid);
 

@@ -288,8 +288,12 @@ static int by_demand_and_joules(const void *left, const void *right)
     if ((order(a) == 2) != (order(b) == 2))
         return order(a) - order(b);
     int by_demand = workload_demand_compare(a->work, b->work);
-    if (by_demand || order(a) != order(b))
-        return by_demand ? by_demand : order(a) - order(b);
+    if (by_demand)
+        return by_demand;
+    if (a->limit_order != b->limit_order)
+        return a->limit_order - b->limit_order;
+    if (order(a) != order(b))
+        return order(a) - order(b);
     if (order(a) < 2) {
         int by_joules = compare_joules(workload_estimate_joules_per_unit(&a->estimate),
                                        workload_estimate_joules_per_unit(&b->estimate));
@@ -315,6 +319,12 @@ static void number_demands(struct estimate_grid *grid)
         if (!point->missing[0])
             grid->demand_count = point->demand + 1;
     }
+}
+
+void estimate_grid_sort(struct estimate_grid *grid)
+{
+    qsort(grid->items, grid->count, sizeof *grid->items, by_demand_and_joules);
+    number_demands(grid);
 }
 
 /* ---- Pareto frontier ---- */
@@ -370,8 +380,7 @@ enum err estimate_grid_make(const struct workload_list *list, const struct candi
             if (ways & 1U << variant)
                 err = estimate_workload(&list->items[i], variant, candidates, out, why);
     if (!err) {
-        qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
-        number_demands(out);
+        estimate_grid_sort(out);
         mark_frontiers(out);
     }
     if (err)

@@ -73,14 +73,15 @@ struct grid_point {
     size_t demand;     /* index of its demand */
     size_t rank;       /* among the points of its demand, from 0 */
     bool on_frontier;  /* fits, and is Pareto-optimal in energy per unit and latency */
+    int limit_order;   /* by budget_sort: 0 within all limits, then unknown, then violated */
     char missing[160]; /* why this device cannot run it; "": it can */
 };
 
 struct estimate_grid {
     struct workload *works; /* without their graphs */
     size_t work_count;
-    /* By demand, shorter first; within a demand by joules per unit, unknown ones last, then points that do not fit;
-     * points that cannot run at the end. */
+    /* By demand, shorter first; within a demand those within limits first (budget_sort), then by joules per unit,
+     * unknown ones last, then points that do not fit; points that cannot run at the end. */
     struct grid_point *items;
     size_t count, able;  /* all, and those that can run */
     size_t demand_count; /* demands of points that can run */
@@ -89,6 +90,8 @@ struct estimate_grid {
 /* Fails if the model cannot run a workload (an impossible batch), not if a device cannot. */
 enum err estimate_grid_make(const struct workload_list *list, const struct candidates *candidates,
                             struct estimate_grid *out, struct error *why) MUST_USE;
+/* In that order, after limit_order was set. */
+void estimate_grid_sort(struct estimate_grid *grid);
 void estimate_grid_release(struct estimate_grid *grid);
 
 /* Dimensions in which the workloads of a grid differ. */

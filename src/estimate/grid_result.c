@@ -69,6 +69,7 @@ static void grid_view(struct result *result, const struct estimate_grid *grid,
     const struct workload *work = &grid->works[0];
     const struct workload_spec *spec = &work->spec;
     const struct workload_estimate *first = &grid->items[0].estimate;
+    struct budget_count within = budget_count_within(budget, grid);
     char words[ESTIMATE_WORDS_MAX];
     result_aside(result, "view");
     result_count(result, "top", shown->top);
@@ -76,6 +77,8 @@ static void grid_view(struct result *result, const struct estimate_grid *grid,
     result_count(result, "demands", grid->demand_count);
     result_flag(result, "has_phases", spec->model->has_phases);
     result_flag(result, "has_limits", budget_has_any(budget));
+    result_count(result, "within_limits", within.points);
+    result_count(result, "demands_within_limits", within.demands);
     result_text(result, "unit", words_unit(work));
     result_text(result, "phase", words_phase(spec));
     result_number(result, "batch", work->batch, "");

@@ -45,8 +45,10 @@ enum {
 #define SCORE_SHARE       0.4    /* of the fp32 vector units, by QK' and the product with V */
 #define SCORE_LAUNCH      9.0    /* host time of all score kernels, in operators */
 #define SPLIT_S           5.4e-6 /* summing the parts of a split-K product */
-#define FP8_SHARE                                                                                  \
-    0.75 /* relative to the share of 16-bit products: power, and 32-bit accumulation */
+/* Relative to the share of 16-bit products: power, 32-bit accumulation, and scales; fp4 by published throughput of
+ * Llama 3.1 70B on a B200 (docs/measurements.md). */
+#define FP8_SHARE   0.75
+#define FP4_SHARE   0.6
 #define WHOLE_BYTES 1.9  /* bytes per weight: 16-bit weights need no conversion */
 #define NEAR_BYTES  45e9 /* per second and unit, from the L2 cache: 32 bytes per clock */
 #define SCAN_SHARE                                                                                 \
@@ -79,8 +81,10 @@ static enum kernel_class product_class(const struct subgraph *subgraph, const st
         return conv_class(&subgraph->shape);
     case GRAPH_ATTENTION:
         return attention_class(subgraph, rates);
-    case GRAPH_SCAN:
-        return KERNEL_ELEMENTWISE;
+    case GRAPH_SCAN: /* in chunks, like attention to the tokens of the chunk */
+        if (!subgraph->shape.is_chunked)
+            return KERNEL_ELEMENTWISE;
+        return rates->is_matrix ? KERNEL_ATTENTION : KERNEL_ATTENTION_VECTOR;
     default:
         return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
     }
@@ -284,6 +288,8 @@ static double overlapped(double a, double b)
 static double attention_s(const struct subgraph_shape *shape, const struct roofline_work *work,
                           double flops, const struct scale *scale)
 {
+    if (shape->is_chunked)
+        return 2 * work->macs / flops;
     double tiles = shape->sequences * shape->heads * ceil(shape->tokens / TILE_QUERIES);
     double padding = ceil(shape->tokens / TILE_QUERIES) * TILE_QUERIES / fmax(1, shape->tokens);
     double busy = tiles > 0 ? fmin(1, tiles / scale->units) : 1;
@@ -359,10 +365,12 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
         product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
         if (rates->used == PRECISION_FP8)
             product.flops *= FP8_SHARE;
+        if (rates->used == PRECISION_FP4)
+            product.flops *= FP4_SHARE;
         tiled = product_s(&product, of, scale, rates->bytes_per_s.value);
-        return is_quantized
-                   ? fmin(few_rows_s(work, rates), overlapped(tiled, dequantized_s(work, rates)))
-                   : tiled;
+        if (is_quantized && !rates->format.is_native)
+            tiled = overlapped(tiled, dequantized_s(work, rates));
+        return is_quantized ? fmin(few_rows_s(work, rates), tiled) : tiled;
     case KERNEL_CONV_GROUPED:
         return 2 * work->macs / attained(grouped_share(of, group, width), convs, matrix, scale);
     case KERNEL_CONV_ATROUS: /* as fast in 16 bits as in 32 */

@@ -327,6 +327,8 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
         describe_attention(flow->graph, node, shape);
     else if (node->op == GRAPH_LINEAR && graph_input(flow->graph, node, 1))
         describe_weight(graph_input(flow->graph, node, 1), node, shape);
+    else if (node->op == GRAPH_SCAN)
+        shape->is_chunked = node->as.recurrent.chunk > 0;
     else if (node->op == GRAPH_REARRANGE)
         shape->is_copied = is_read_by_conv(flow, node);
     else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)

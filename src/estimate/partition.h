@@ -36,6 +36,7 @@ struct subgraph_shape {
     bool is_clamped; /* as in struct graph_node */
     bool is_folded;  /* see dataflow_find_layout */
     bool is_causal;  /* in a causal model */
+    bool is_chunked; /* a scan that is computed as products of matrices */
 };
 
 struct subgraph {

@@ -30,9 +30,10 @@ struct estimate_config {
     int stages;        /* pipeline stages of such groups; 0: 1 */
     double sequences;  /* in flight: the stages hold their KV cache; 0: those of the pass */
     enum runtime_id runtime;
-    double host_launch_s;  /* 0: from the hardware file, or assumed */
-    bool is_bound;         /* ideal kernels cost at most as much as those of any runtime: */
-    struct pass_bound max; /* per pass */
+    bool has_default_runtime; /* it was not given */
+    double host_launch_s;     /* 0: from the hardware file, or assumed */
+    bool is_bound;            /* ideal kernels cost at most as much as those of any runtime: */
+    struct pass_bound max;    /* per pass */
 };
 
 /* Total number of devices: tensor-parallel groups x stages. */

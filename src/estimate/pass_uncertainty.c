@@ -42,13 +42,24 @@ static const struct spread SPREADS[RUNTIME_COUNT][BOUND_COUNT] = {
                                [BOUND_BALANCED] = {0.2, 0.145}},
 };
 
-/* For decoders on GPUs, relative standard deviations of time: of 157 published figures, each against the rows of other
- * sources (docs/estimate.md; recomputed by a test).  They include the uncertainty of the device's figures. */
-static const double PUBLISHED[RUNTIME_COUNT] = {[RUNTIME_VLLM] = 0.16,
+/* For decoders on GPUs, relative standard deviations of time: twice this contains 95 % of 157 published figures
+ * (docs/estimate.md; checked by a test on others).  They include the uncertainty of the device's figures. */
+static const double PUBLISHED[RUNTIME_COUNT] = {[RUNTIME_VLLM] = 0.18,
                                                 [RUNTIME_LLAMA_CPP] = 0.28,
                                                 [RUNTIME_TENSORRT] = 0.18,
-                                                [RUNTIME_TORCH_COMPILE] = 0.15};
-#define PIPELINE_SPREAD 0.16 /* in addition, from three published speedups of pipelines */
+                                                [RUNTIME_TENSORRT_07] = 0.20,
+                                                [RUNTIME_TORCH_COMPILE] = 0.17};
+/* In addition: */
+#define PIPELINE_SPREAD 0.16 /* from three published speedups of pipelines */
+#define DEFAULT_SPREAD                                                                             \
+    0.10 /* of those figures about the default runtime of their model and device */
+
+/* Devices of those figures; on any other the error of the model counts, too. */
+static const char *const PUBLISHED_DEVICES[] = {"a100-",  "h100-", "h200",   "b200",
+                                                "mi300x", "rtx-",  "apple-", "jetson-orin-"};
+
+/* In a CUDA graph a prompt is measured with a static cache and its mask: without them it takes fewer kernels. */
+#define CAPTURED_PREFILL 0.14
 
 struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
                                             const struct subgraph_estimate *row)
@@ -100,6 +111,14 @@ static bool has_measured_kernels(const struct pass_estimate *estimate)
            (is_known(estimate->hardware->kernels.value) || is_timed(estimate));
 }
 
+static bool is_published_device(const struct hardware *hardware)
+{
+    for (size_t i = 0; i < COUNT_OF(PUBLISHED_DEVICES); i++)
+        if (str_starts(hardware->id, PUBLISHED_DEVICES[i]))
+            return true;
+    return false;
+}
+
 /* 0: no published figures. */
 static double published_spread(const struct pass_estimate *estimate)
 {
@@ -108,7 +127,20 @@ static double published_spread(const struct pass_estimate *estimate)
     bool is_transformer = partition->is_causal && partition->heads > 0;
     bool is_published = is_gpu && is_transformer && !is_timed(estimate);
     double spread = is_published ? PUBLISHED[estimate->config.runtime] : 0;
-    return spread > 0 && estimate->config.stages > 1 ? hypot(spread, PIPELINE_SPREAD) : spread;
+    if (spread > 0 && estimate->config.stages > 1)
+        spread = hypot(spread, PIPELINE_SPREAD);
+    if (spread > 0 && estimate->config.has_default_runtime)
+        spread = hypot(spread, DEFAULT_SPREAD);
+    if (spread > 0 && !is_published_device(estimate->hardware))
+        spread = hypot(spread, MODEL_THEORETIC);
+    return spread;
+}
+
+static bool is_captured_prefill(const struct pass_estimate *estimate)
+{
+    const struct graph *graph = estimate->partition->graph;
+    return estimate->config.runtime == RUNTIME_PYTORCH_GRAPH && estimate->partition->is_causal &&
+           graph->tokens > graph->batch;
 }
 
 static struct spread measured_spread(const struct pass_uncertainty *from, enum runtime_id runtime)
@@ -133,6 +165,9 @@ static void set_measured_plus_minus(const struct pass_uncertainty *from,
     struct spread error = is_timed(estimate) ? (struct spread){MODEL_TIMED, MODEL_TIMED}
                                              : measured_spread(from, estimate->config.runtime);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
+    if (is_captured_prefill(estimate))
+        error = (struct spread){hypot(error.time, CAPTURED_PREFILL),
+                                hypot(error.energy, CAPTURED_PREFILL)};
     if (published_spread(estimate) > 0)
         error.time = published_spread(estimate);
     total->latency_plus_minus =

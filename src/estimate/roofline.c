@@ -130,7 +130,7 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
     bool is_gpu = hardware->class == HARDWARE_GPU;
     bool is_onnx = runtime == RUNTIME_ONNXRUNTIME && hardware->class == HARDWARE_CPU;
     out->has_kernels = runtime != RUNTIME_IDEAL && (is_gpu || out->timings || is_onnx);
-    out->format = number_format(precision, runtime, hardware->class);
+    out->format = number_format(precision, runtime, hardware);
     out->widths = out->format.widths;
     if (out->has_kernels && is_gpu && !kernel_basis_of(hardware, &out->basis))
         return err_set(why, ERR_BAD_VALUE, "%s: no kernel_classes in its hardware file",
@@ -140,7 +140,8 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
         !(is_of_cpus && hardware->class == HARDWARE_CPU))
         return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs%s only",
                        hardware->id, runtime_at(runtime)->name, is_of_cpus ? " and CPUs" : "");
-    if (runtime_check_device(runtime, hardware, why))
+    if (runtime_check_device(runtime, hardware, why) ||
+        runtime_check_precision(runtime, precision, why))
         return ERR_BAD_VALUE;
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
@@ -186,11 +187,11 @@ void rates_quantize_activations(struct rates *rates)
 
 void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
 {
-    enum hardware_class class = rates->hardware->class;
-    bool is_gpu = class == HARDWARE_GPU;
+    const struct hardware *hardware = rates->hardware;
+    bool is_gpu = hardware->class == HARDWARE_GPU;
     if (file->is_known) {
         enum precision floats =
-            is_gpu ? file->floats : number_format(file->floats, rates->runtime, class).products;
+            is_gpu ? file->floats : number_format(file->floats, rates->runtime, hardware).products;
         rates->widths = precision_widths(floats);
         look_up_others(rates->hardware, floats, rates);
     }
@@ -200,7 +201,8 @@ void rates_keep_stored(struct rates *rates, const struct graph_precision *file)
     }
     rates->widths.keeps_stored = true;
     if (is_gpu && rates->runtime == RUNTIME_LLAMA_CPP) /* its files are quantized */
-        rates->format.weight_ops = number_format(PRECISION_INT4, rates->runtime, class).weight_ops;
+        rates->format.weight_ops =
+            number_format(PRECISION_INT4, rates->runtime, hardware).weight_ops;
 }
 
 /* Rates on the units for which the file quantizes this product: *own, or the unchanged rates. */
@@ -211,7 +213,7 @@ static const struct rates *rates_in_file(const struct rates *rates, const struct
         return rates;
     enum precision used = subgraph->precision;
     if (rates->hardware->class != HARDWARE_GPU)
-        used = number_format(used, rates->runtime, rates->hardware->class).products;
+        used = number_format(used, rates->runtime, rates->hardware).products;
     *own = *rates;
     look_up_products(rates->hardware, used, own);
     if (subgraph->component == DECODER_COMPONENT_COUNT) /* otherwise quantized within the kernel */
@@ -376,7 +378,7 @@ static struct estimate_joules joules_of(const struct subgraph *subgraph,
 {
     double per_byte = rates->joules_per_byte.value;
     double per_operation = rates->product_joules.value;
-    if (subgraph->op == GRAPH_SCAN)
+    if (subgraph->op == GRAPH_SCAN && !subgraph->shape.is_chunked)
         per_operation = rates->other_joules.value;
     else if (is_conv(subgraph))
         per_operation = rates->conv_joules.value;

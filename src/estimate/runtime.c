@@ -68,7 +68,7 @@ enum err runtime_find(const char *name, enum runtime_id *out, struct error *why)
         }
     return err_set(why, ERR_NOT_FOUND,
                    "%.40s is not a runtime: ideal, pytorch-eager, pytorch-graph, torch-compile, "
-                   "tensorrt, vllm, llama.cpp, onnxruntime",
+                   "tensorrt, tensorrt-0.7, vllm, llama.cpp, onnxruntime",
                    name);
 }
 
@@ -114,7 +114,7 @@ enum runtime_id runtime_default(const struct model *model, const struct hardware
 
 bool runtime_is_of_text(enum runtime_id id)
 {
-    return id == RUNTIME_VLLM || id == RUNTIME_LLAMA_CPP;
+    return id == RUNTIME_VLLM || id == RUNTIME_LLAMA_CPP || id == RUNTIME_TENSORRT_07;
 }
 
 enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
@@ -123,12 +123,26 @@ enum err runtime_check_device(enum runtime_id id, const struct hardware *hardwar
     bool is_apple = str_equal(hardware->vendor, "Apple"),
          is_amd = str_equal(hardware->vendor, "AMD");
     bool needs_cuda = id == RUNTIME_PYTORCH_GRAPH || id == RUNTIME_TORCH_COMPILE;
-    if (id == RUNTIME_TENSORRT && (is_apple || is_amd))
-        return err_set(why, ERR_BAD_VALUE, "%s: tensorrt runs on NVIDIA GPUs only", hardware->id);
+    bool is_tensorrt = id == RUNTIME_TENSORRT || id == RUNTIME_TENSORRT_07;
+    if (is_tensorrt && (is_apple || is_amd))
+        return err_set(why, ERR_BAD_VALUE, "%s: %s runs on NVIDIA GPUs only", hardware->id,
+                       RUNTIMES[id].name);
     if (is_apple && (needs_cuda || id == RUNTIME_VLLM))
         return err_set(why, ERR_BAD_VALUE, "%s: %s captures CUDA graphs, which it does not have",
                        hardware->id, RUNTIMES[id].name);
     return ERR_OK;
+}
+
+/* PyTorch has an 8-bit product, but no framework computes a model with it operator by operator. */
+enum err runtime_check_precision(enum runtime_id id, enum precision precision, struct error *why)
+{
+    bool is_pytorch = RUNTIMES[id].rules == RUNTIME_RULES_PYTORCH;
+    if (!is_pytorch || precision != PRECISION_INT8)
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s has no %s kernels; --runtime tensorrt, onnxruntime and torch-compile "
+                   "have them, and vllm and llama.cpp for language models",
+                   RUNTIMES[id].name, precision_name(precision));
 }
 
 enum evidence runtime_evidence(enum runtime_id id, const struct runtime_use *use)
@@ -204,8 +218,8 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
 /* ---- precisions ---- */
 
 /* Quantized models are seldom computed in the precision they are named after.  4-bit integers, and 8-bit integers in
- * most runtimes, are weight-only: kernels dequantize them and multiply in 16 bits.  fp8 is computed natively if the
- * device supports it, but activations between kernels and attention stay in 16 bits. */
+ * most runtimes, are weight-only: kernels dequantize them and multiply in 16 bits.  fp8 and fp4 are computed natively if
+ * the device supports them, but activations between kernels and attention stay in 16 bits. */
 
 /* A 16-bit scale per 32 weights: q4_0 and q8_0 of llama.cpp, q4f16 of MLC; GPTQ and AWQ have one per 128. */
 #define SCALE_BITS 0.5
@@ -216,6 +230,14 @@ bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph
 #define WEIGHT_OPS 9.0
 
 enum { BITS_PER_BYTE = 8 };
+
+/* NVFP4: 4-bit weights and activations with an 8-bit scale per 16 of them, as many bits as in SCALE_BITS. */
+static bool has_native_fp4(enum precision precision, enum runtime_id runtime,
+                           const struct hardware *hardware)
+{
+    return precision == PRECISION_FP4 && runtime != RUNTIME_LLAMA_CPP &&
+           runtime != RUNTIME_ONNXRUNTIME && is_known(hardware->matrix_flops[PRECISION_FP4].value);
+}
 
 static bool is_weight_only(enum precision precision, enum runtime_id runtime)
 {
@@ -234,10 +256,10 @@ static enum precision on_cpu(enum precision precision, enum runtime_id runtime)
 }
 
 struct number_format number_format(enum precision precision, enum runtime_id runtime,
-                                   enum hardware_class class)
+                                   const struct hardware *hardware)
 {
-    if (class != HARDWARE_GPU) { /* kernels of runtimes are those of GPUs */
-        precision = class == HARDWARE_CPU ? on_cpu(precision, runtime) : precision;
+    if (hardware->class != HARDWARE_GPU) { /* kernels of runtimes are those of GPUs */
+        precision = hardware->class == HARDWARE_CPU ? on_cpu(precision, runtime) : precision;
         runtime = RUNTIME_IDEAL;
     }
     const struct precision_widths half = precision_widths(PRECISION_FP16);
@@ -250,7 +272,12 @@ struct number_format number_format(enum precision precision, enum runtime_id run
     out.attention = PRECISION_FP16;
     out.widths.activation = half.activation;
     out.head = runtime == RUNTIME_LLAMA_CPP ? HEAD_BITS / BITS_PER_BYTE : half.weight;
-    if (is_weight_only(precision, runtime)) {
+    if (has_native_fp4(precision, runtime, hardware)) {
+        out.widths.weight += SCALE_BITS / BITS_PER_BYTE;
+        out.widths.cache = precision_widths(PRECISION_FP8).cache;
+        out.weight_ops = WEIGHT_OPS; /* kernels for few rows unpack weights */
+        out.is_native = true;
+    } else if (is_weight_only(precision, runtime)) {
         out.products = PRECISION_FP16;
         out.widths.weight += SCALE_BITS / BITS_PER_BYTE;
         out.widths.cache = half.cache;

@@ -23,11 +23,12 @@ enum runtime_id {
 enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH, RUNTIME_RULES_LLAMA_CPP };
 
 /* Host time to launch a small operator in eager mode.  The times of runtimes.def are those of a host that takes
- * RUNTIME_HOST_UNIT_S.  An unknown host is assumed to be the mean of nine that were measured without a profiler: their
- * geometric mean, and half of the 95 % prediction interval for a tenth, as a logarithm (docs/measurements.md). */
+ * RUNTIME_HOST_UNIT_S.  For an unknown host it is the time with the smallest expected relative error, by nine that were
+ * measured without a profiler: exp(mean - variance) of the logarithms.  The spread is half of the distance to the upper
+ * end of the 95 % prediction interval for a tenth, as a logarithm (docs/measurements.md). */
 #define RUNTIME_HOST_UNIT_S    9.2e-6
-#define RUNTIME_HOST_ASSUMED_S 8.5e-6
-#define RUNTIME_HOST_SPREAD    0.24
+#define RUNTIME_HOST_ASSUMED_S 8.13e-6
+#define RUNTIME_HOST_SPREAD    0.26
 
 struct runtime {
     const char *name; /* value of --runtime */
@@ -72,6 +73,9 @@ enum runtime_id runtime_default(const struct model *model, const struct hardware
 /* ERR_BAD_VALUE says why it cannot exist there: TensorRT on another vendor's device, a CUDA graph on Apple's. */
 enum err runtime_check_device(enum runtime_id id, const struct hardware *hardware,
                               struct error *why) MUST_USE;
+/* ERR_BAD_VALUE says which runtimes have kernels of that precision: PyTorch's eager mode has none in int8. */
+enum err runtime_check_precision(enum runtime_id id, enum precision precision, struct error *why)
+    MUST_USE;
 /* LLM servers and llama.cpp, which run no images. */
 bool runtime_is_of_text(enum runtime_id id);
 
@@ -117,10 +121,11 @@ struct number_format {
     enum precision products;  /* for products of matrices */
     enum precision attention; /* for Q, K and V */
     double weight_ops;        /* vector operations to dequantize a weight; 0: computed as stored */
+    bool is_native; /* matrix units take such weights: they are dequantized for few rows */
 };
 
 /* RUNTIME_IDEAL: the precision itself. */
 struct number_format number_format(enum precision precision, enum runtime_id runtime,
-                                   enum hardware_class class);
+                                   const struct hardware *hardware);
 
 #endif

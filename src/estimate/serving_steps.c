@@ -414,15 +414,37 @@ static struct batch_defaults vllm_defaults(const struct hardware *hardware)
     return VLLM[i];
 }
 
+/* Servers, in the order of SERVE_SERVERS.  TensorRT-LLM admits a request only when its whole KV cache is free
+ * (GUARANTEED_NO_EVICT), and llama.cpp has a slot for it. */
+static const struct server {
+    const char *name;
+    struct batch_defaults usual; /* zeroed: by device */
+    unsigned block_tokens;
+    bool reserves;
+} SERVERS[] = {{"vllm", {0, 0, 0}, 16, false},
+               {"tensorrt-llm", {0, 2048, 8192}, 32, true},
+               {"llama.cpp", {0, 4, 2048}, 1, true}};
+enum { VLLM_SERVER, TENSORRT_SERVER, LLAMA_SERVER };
+
+/* The given one, or that of the runtime. */
+static const struct server *server_of(const char *name, enum runtime_id runtime,
+                                      const struct hardware *hardware)
+{
+    for (size_t i = 0; name && i < COUNT_OF(SERVERS); i++)
+        if (str_equal(SERVERS[i].name, name))
+            return &SERVERS[i];
+    bool is_cpu = runtime != RUNTIME_VLLM && hardware->class == HARDWARE_CPU;
+    if (runtime == RUNTIME_LLAMA_CPP || is_cpu)
+        return &SERVERS[LLAMA_SERVER];
+    return &SERVERS[runtime == RUNTIME_TENSORRT ? TENSORRT_SERVER : VLLM_SERVER];
+}
+
 static enum err complete_policy(const struct serving_question *question,
                                 struct serving_policy *policy, struct error *why)
 {
     const struct hardware *hardware = question->hardware;
-    bool is_usual = question->spec->runtime == RUNTIME_LLAMA_CPP ||
-                    (question->spec->runtime != RUNTIME_VLLM && hardware->class == HARDWARE_CPU);
-    bool is_llama = policy->server ? str_equal(policy->server, "llama.cpp") : is_usual;
-    struct batch_defaults usual =
-        is_llama ? (struct batch_defaults){0, 4, 2048} : vllm_defaults(hardware);
+    const struct server *server = server_of(policy->server, question->spec->runtime, hardware);
+    struct batch_defaults usual = server->usual.sequences ? server->usual : vllm_defaults(hardware);
     int64_t limit = question->spec->model->context_length;
     if (limit && question->load->longest > limit)
         return err_set(why, ERR_USAGE,
@@ -438,9 +460,9 @@ static enum err complete_policy(const struct serving_question *question,
                        "--max-num-seqs %u is above --max-num-batched-tokens %u: a step could not "
                        "decode them all",
                        policy->max_sequences, policy->max_tokens);
-    policy->server = is_llama ? "llama.cpp" : "vllm";
-    policy->block_tokens = is_llama ? 1 : 16;
-    policy->reserves = is_llama;
+    policy->server = server->name;
+    policy->block_tokens = server->block_tokens;
+    policy->reserves = server->reserves;
     policy->replicas = policy->replicas ? policy->replicas : 1;
     return ERR_OK;
 }

@@ -33,7 +33,7 @@ const char *words_kernels(const struct workload_spec *spec);
 char *words_basis(char *to, const struct workload_estimate *estimate);
 
 struct runtime_host words_runtime_host(const struct workload_estimate *estimate);
-/* "host launch time assumed: 8.5 µs, ± 24 %; --host-launch-us gives it"; false: it was given, or is not used. */
+/* "host launch time assumed: 8.13 µs, ± 26 %; --host-launch-us gives it"; false: it was given, or is not used. */
 bool words_host(char *to, const struct workload_estimate *estimate);
 
 #endif

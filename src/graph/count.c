@@ -170,6 +170,25 @@ static void count_recurrent(const struct graph *graph, const struct graph_node *
     cost->elementwise = states * operations_of_state(node->op);
 }
 
+/* Token by token each output is a sum over its state.  In chunks the tokens of a chunk attend to each other, with a decay
+ * per head, and the state enters and leaves by products of matrices. */
+static void count_scan(const struct graph *graph, const struct graph_node *node,
+                       struct graph_cost *cost)
+{
+    const double out = elements_or_none(graph_output(graph, node, 0));
+    const double state = (double)node->as.recurrent.hidden;
+    const double chunk = (double)node->as.recurrent.chunk;
+    enum { STEPS = 1, MATRICES = 2 };
+    if (chunk > 0) {
+        double scores = elements_or_none(graph_input(graph, node, MATRICES)) / 2 * chunk;
+        cost->macs = out * (2 * state + chunk) + scores;
+        cost->elementwise = 2 * chunk * elements_or_none(graph_input(graph, node, STEPS));
+        return;
+    }
+    cost->macs = out * state;
+    cost->elementwise = cost->macs * graph_op_elementwise(GRAPH_SCAN);
+}
+
 static void count_product(const struct graph *graph, const struct graph_node *node,
                           struct graph_cost *cost)
 {
@@ -178,9 +197,8 @@ static void count_product(const struct graph *graph, const struct graph_node *no
         count_attention(&node->as.attention, cost);
         return;
     }
-    if (node->op == GRAPH_SCAN) { /* each output is a sum over its state */
-        cost->macs = out * (double)node->as.recurrent.hidden;
-        cost->elementwise = cost->macs * graph_op_elementwise(GRAPH_SCAN);
+    if (node->op == GRAPH_SCAN) {
+        count_scan(graph, node, cost);
         return;
     }
     if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)

@@ -19,7 +19,8 @@ enum graph_op decoder_activation_op(enum decoder_activation activation)
     static const enum graph_op OPS[] = {[DECODER_SILU] = GRAPH_SILU,
                                         [DECODER_GELU] = GRAPH_GELU,
                                         [DECODER_GELU_NEW] = GRAPH_GELU_NEW,
-                                        [DECODER_RELU] = GRAPH_RELU};
+                                        [DECODER_RELU] = GRAPH_RELU,
+                                        [DECODER_RELU2] = GRAPH_RELU2};
     return OPS[activation];
 }
 

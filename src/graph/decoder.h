@@ -14,12 +14,19 @@
 
 #include "core/err.h"
 #include "graph/graph.h"
+#include "graph/mamba2.h"
 
 struct gguf;
 struct graph_options;
 struct tensor_type;
 
-enum decoder_activation { DECODER_SILU, DECODER_GELU, DECODER_GELU_NEW, DECODER_RELU };
+enum decoder_activation {
+    DECODER_SILU,
+    DECODER_GELU,
+    DECODER_GELU_NEW,
+    DECODER_RELU,
+    DECODER_RELU2,
+};
 enum graph_op decoder_activation_op(enum decoder_activation activation);
 
 /* The tensors that a decoder may have, in a layer or outside the layers. */
@@ -74,6 +81,7 @@ struct decoder {
     bool is_parallel;           /* attention and feed-forward in parallel, each with its own norm */
     bool has_unfused_attention; /* see struct graph_attention */
     bool is_norm_after_add;     /* norms follow the residual add */
+    struct mamba2_mixer mixer;  /* parallel to attention, from the same norm; no heads: none */
     uint64_t parameters, bytes;
     size_t layer_count;
     struct decoder_layer *layers;

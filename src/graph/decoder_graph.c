@@ -492,6 +492,17 @@ static tensor_id attention_of_layer(struct pass *pass, tensor_id x)
     return pass->layer->latent ? latent_attention(pass, x) : attention(pass, x);
 }
 
+/* Both read the same norm, and are added. */
+static tensor_id add_mixer(struct pass *pass, tensor_id normed, tensor_id attended)
+{
+    const struct mamba2_pass tokens = {pass->sequences, pass->tokens, pass->is_decode};
+    if (!pass->decoder->mixer.heads)
+        return attended;
+    pass->build.component = DECODER_ATTN_QKV;
+    tensor_id mixed = mamba2_mixer(&pass->build, &pass->decoder->mixer, &tokens, normed);
+    return residual_add(pass, DECODER_ATTN_OUT, "mixer.add", mixed, attended);
+}
+
 static bool is_last_layer(const struct pass *pass)
 {
     return pass->layer + 1 == pass->decoder->layers + pass->decoder->layer_count;
@@ -535,7 +546,7 @@ static tensor_id add_layer(struct pass *pass, tensor_id stream)
     if (pass->decoder->is_norm_after_add)
         return add_layer_with_norms_after(pass, stream);
     tensor_id normed = norm(pass, DECODER_TENSOR_ATTN_NORM, stream);
-    tensor_id attended = attention_of_layer(pass, normed);
+    tensor_id attended = add_mixer(pass, normed, attention_of_layer(pass, normed));
     if (pass->pruning == GRAPH_PRUNE_ALL && is_last_layer(pass))
         return attended;
     prune(pass, &attended, &stream, shares_norm(pass) ? &normed : NULL);

@@ -286,6 +286,8 @@ static double max_parameters(const struct decoder_shape *shape)
         inner * (3 * widths + 4 * ((double)shape->heads * (head + (double)shape->value_size) +
                                    (double)shape->rotated + 2));
     double rows = (double)shape->vocabulary + (double)shape->positions + (double)shape->classes;
+    if (shape->mixer.heads)
+        layer += (double)mamba2_mixer_parameters(&shape->mixer);
     return (double)shape->layers * layer +
            2 * (embedding + (double)shape->embedding_rank + 1) * (rows + embedding + 1);
 }
@@ -361,6 +363,7 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
         .is_parallel = shape->norms == DECODER_PARALLEL_NORMS,
         .has_unfused_attention = shape->has_unfused_attention,
         .is_norm_after_add = shape->norms == DECODER_NORM_AFTER_ADD,
+        .mixer = shape->mixer,
         .layer_count = shape->layers,
         .layers = layers,
     };
@@ -370,5 +373,9 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
     add_outside(&shaping);
     for (shaping.layer = 0; (uint64_t)shaping.layer < shape->layers; shaping.layer++)
         add_layer(&shaping);
+    if (shape->mixer.heads) {
+        out->parameters += shape->layers * mamba2_mixer_parameters(&shape->mixer);
+        out->bytes += 2 * shape->layers * mamba2_mixer_parameters(&shape->mixer);
+    }
     return ERR_OK;
 }

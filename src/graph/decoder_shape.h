@@ -82,6 +82,7 @@ struct decoder_shape {
     bool has_qkv_bias, has_output_bias, has_mlp_bias, has_head_bias;
     bool has_fused_qkv, has_fused_gate; /* one matrix for each */
     bool has_no_gate;
+    struct mamba2_mixer mixer; /* in every layer, parallel to attention; no heads: none */
     double matrix_bits; /* per element of a layer's matrices, including scales; 0: not quantized */
     bool quantizes_experts_only;
     bool has_products;       /* activations are quantized too: products of quantized matrices */

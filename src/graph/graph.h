@@ -111,6 +111,7 @@ struct graph_attention {
 
 struct graph_recurrent {
     int64_t steps, hidden, directions;
+    int64_t chunk; /* a scan: tokens that it computes at once, as products of matrices; 0: one */
 };
 
 /* How tensor parallelism divides a node, if its component and operation do not determine it. */

@@ -17,6 +17,7 @@
 #include "core/arena.h"
 #include "core/err.h"
 #include "graph/decoder.h"
+#include "graph/diffusion.h"
 #include "graph/reader.h"
 #include "graph/transformers.h"
 
@@ -34,6 +35,11 @@ enum hf_kind {
     HF_DEBERTA,
     HF_CLIP,
     HF_MAMBA,
+    HF_MAMBA2,
+    HF_SIGLIP,
+    HF_UNET,
+    HF_VAE,
+    HF_FLUX,
     HF_SEGFORMER,
     HF_DETR,
 };
@@ -56,6 +62,11 @@ struct hf_config {
         struct transformer_deberta deberta;
         struct transformer_clip clip;
         struct transformer_mamba mamba;
+        struct transformer_mamba2 mamba2;
+        struct transformer_siglip siglip;
+        struct diffusion_unet unet;
+        struct diffusion_vae vae;
+        struct diffusion_flux flux;
         struct transformer_segformer segformer;
         struct transformer_detr detr;
     } as;

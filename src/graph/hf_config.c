@@ -34,12 +34,11 @@ static const struct {
     const char *type, *text;
 } WRAPPERS[] = {{"gemma3", "gemma3_text"}, {"llama4", "llama4_text"}};
 
-/* The list is too long for an error message. */
+/* One line, as every error: the list of all types would not fit. */
 static enum err unknown_type(const char *file, const char *type, struct error *why)
 {
     enum { WRAPPER_COUNT = COUNT_OF(WRAPPERS), NAMES_MAX = 96 };
     const char *names[NAMES_MAX];
-    struct text known = {0};
     size_t count = 0;
     for (size_t i = 0; i < decoder_kind_count() && count < NAMES_MAX; i++)
         names[count++] = decoder_kind_at(i);
@@ -47,14 +46,12 @@ static enum err unknown_type(const char *file, const char *type, struct error *w
         names[count++] = WRAPPERS[i].type;
     for (size_t i = 0; i < TYPE_COUNT && count < NAMES_MAX; i++)
         names[count++] = TYPES[i].type;
-    for (size_t i = 0; i < count; i++)
-        text_addf(&known, "%s%s", i ? ", " : "", names[i]);
-    log_error("model_type must be one of: %s", text_get(&known));
-    text_release(&known);
     const char *nearest = nearest_name(type, names, count);
-    return err_set(why, ERR_UNSUPPORTED, "%.80s: unknown model_type '%.40s'%s%s%s", file,
-                   model_label(slice_of(type)).text, nearest ? ", did you mean '" : "",
-                   nearest ? nearest : "", nearest ? "'?" : "");
+    return err_set(why, ERR_UNSUPPORTED,
+                   "%.80s: unknown model_type '%.40s'%s%s%s; docs/formats.md lists the %zu known "
+                   "ones, and an ONNX or GGUF file of the model is read too",
+                   file, model_label(slice_of(type)).text, nearest ? ", did you mean '" : "",
+                   nearest ? nearest : "", nearest ? "'?" : "", count);
 }
 
 static void read_decoder(struct hf_keys *keys, struct decoder_shape *shape, struct hf_config *out)
@@ -132,14 +129,17 @@ enum err hf_config_parse(const char *file, const char *name, const struct jv *js
     *out = (struct hf_config){0};
     chars_copy(out->name, name);
     const char *type = hf_keys_string(&keys, "model_type");
-    if (!keys.err && !type)
+    const char *class_name = hf_keys_string(&keys, "_class_name");
+    if (!keys.err && !type && !class_name)
         return err_set(why, ERR_BAD_VALUE,
                        "%s: 'model_type' is missing: not the config.json of a model", file);
     read_dtype(&keys, &out->file);
-    if (!keys.err)
+    if (!keys.err && type)
         type = unwrap(&keys, type);
     read_dtype(&keys, &out->file); /* a multimodal model may have it in text_config only */
-    enum err err = keys.err ? keys.err : parse_type(&keys, type, out);
+    if (!keys.err && !type)
+        hf_diffusion_read(&keys, class_name, out);
+    enum err err = keys.err || !type ? keys.err : parse_type(&keys, type, out);
     if (!err)
         hf_keys_report(&keys);
     return err;
@@ -195,6 +195,14 @@ static tensor_id build_model(struct build *b, const struct hf_config *config,
         return transformer_clip(b, &config->as.clip, options);
     case HF_MAMBA:
         return transformer_mamba(b, &config->as.mamba, options);
+    case HF_MAMBA2:
+        return transformer_mamba2(b, &config->as.mamba2, options);
+    case HF_SIGLIP:
+        return transformer_siglip(b, &config->as.siglip, options);
+    case HF_UNET:
+    case HF_VAE:
+    case HF_FLUX:
+        return hf_diffusion_build(b, config, options);
     case HF_SEGFORMER:
         return transformer_segformer(b, &config->as.segformer, options);
     case HF_DETR:

@@ -19,12 +19,13 @@ static void read_activation(struct hf_keys *keys, struct decoder_shape *shape)
     /* Gemma has two; the first takes precedence. */
     static const char NAMES[] = "hidden_activation|hidden_act|activation_function|activation";
     enum graph_op op = hf_keys_activation(keys, NAMES, decoder_activation_op(shape->activation));
-    for (enum decoder_activation i = DECODER_SILU; i <= DECODER_RELU; i++)
+    for (enum decoder_activation i = DECODER_SILU; i <= DECODER_RELU2; i++)
         if (decoder_activation_op(i) == op) {
             shape->activation = i;
             return;
         }
-    hf_keys_reject(keys, ERR_UNSUPPORTED, NAMES, "not supported, only silu, gelu and relu are");
+    hf_keys_reject(keys, ERR_UNSUPPORTED, NAMES,
+                   "not supported, only silu, gelu, relu and relu2 are");
 }
 
 static void read_sizes(struct hf_keys *keys, struct decoder_shape *shape)
@@ -51,6 +52,7 @@ static void read_sizes(struct hf_keys *keys, struct decoder_shape *shape)
 static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
 {
     /* GLM 4's attention bias applies to Q, K and V only; GPT-NeoX's is on by default. */
+    bool is_glm = is_kind(shape, "glm4") || is_kind(shape, "glm4_moe");
     bool has_bias = shape->has_qkv_bias && shape->has_output_bias;
     bool is_given = hf_keys_get(keys, "attention_bias");
     if (!hf_keys_bool(keys, "use_bias|enable_bias", true)) /* StarCoder 2, OPT */
@@ -58,7 +60,7 @@ static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
     shape->has_qkv_bias = hf_keys_bool(keys, "qkv_bias", shape->has_qkv_bias); /* Qwen 2 MoE */
     if (hf_keys_bool(keys, "attention_bias", is_kind(shape, "glm4"))) {
         shape->has_qkv_bias = true;
-        shape->has_output_bias = !is_kind(shape, "glm4");
+        shape->has_output_bias = !is_glm;
     } else if (is_given && has_bias && (is_kind(shape, "gpt_neox") || is_kind(shape, "gpt_oss"))) {
         shape->has_qkv_bias = shape->has_output_bias = false;
     }
@@ -71,6 +73,9 @@ static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
                        "QK norms with a bias are not supported");
     if (is_kind(shape, "llama4_text"))
         (void)hf_keys_bool(keys, "use_qk_norm", true); /* without weights */
+    else if (is_kind(shape, "glm4_moe"))
+        shape->qk_norm = hf_keys_bool(keys, "use_qk_norm", false) ? DECODER_QK_NORM_PER_HEAD
+                                                                  : DECODER_NO_QK_NORM;
     else if (hf_keys_bool(keys, "use_qk_norm|attn_output_gate", false))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "use_qk_norm|attn_output_gate",
                        "not supported with this model_type");
@@ -115,10 +120,8 @@ static void read_experts_beside(struct hf_keys *keys, struct decoder_shape *shap
                : hf_keys_optional(keys, "shared_expert_intermediate_size", DECODER_MAX_SIZE);
     shape->expert_period =
         hf_keys_size(keys, "decoder_sparse_step|moe_layer_freq", DECODER_MAX_LAYERS, 1);
-    shape->dense_layers =
-        is_kind(shape, "deepseek_v3") && !hf_keys_get(keys, "first_k_dense_replace")
-            ? 3
-            : hf_keys_optional(keys, "first_k_dense_replace", DECODER_MAX_LAYERS);
+    if (hf_keys_get(keys, "first_k_dense_replace"))
+        shape->dense_layers = hf_keys_optional(keys, "first_k_dense_replace", DECODER_MAX_LAYERS);
     if (jv_count(hf_keys_get(keys, "mlp_only_layers")))
         hf_keys_reject(keys, ERR_UNSUPPORTED, "mlp_only_layers",
                        "dense layers out of the regular pattern are not supported");
@@ -208,6 +211,8 @@ static void read_kind(struct hf_keys *keys, struct decoder_shape *shape)
         read_opt(keys, shape);
     if (is_kind(shape, "falcon"))
         read_falcon(keys, shape);
+    if (is_kind(shape, "falcon_h1"))
+        hf_mixer_read(keys, shape);
     if (is_kind(shape, "gpt_neox") && !hf_keys_bool(keys, "use_parallel_residual", true))
         shape->norms = DECODER_PRE_NORM;
 }

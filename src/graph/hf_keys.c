@@ -163,7 +163,7 @@ enum graph_op hf_keys_activation(struct hf_keys *keys, const char *names, enum g
         {"gelu_10", GRAPH_GELU},       {"relu", GRAPH_RELU},
         {"silu", GRAPH_SILU},          {"swish", GRAPH_SILU},
         {"quick_gelu", GRAPH_SILU}, /* x * sigmoid(1.702 x) */
-        {"tanh", GRAPH_TANH},
+        {"tanh", GRAPH_TANH},          {"relu2", GRAPH_RELU2},
     };
     const char *name = hf_keys_string(keys, names);
     for (size_t i = 0; name && i < COUNT_OF(NAMES); i++)
@@ -214,8 +214,10 @@ static bool is_irrelevant(const char *key)
         "original_max_position|pooler_output_size|problem_type|qk_head_dim|query_pre|remove_"
         "invalid|repetition_|rescale_|residual_|resid_|return_|"
         "rope_|rotary_|routed_scaling|router_|scale_|scoring_func|semantic_|sep_token|"
+        "lm_head_multiplier|mlp_multipliers|num_logits|partial_rotary|ssm_multipliers|"
         "seq_aux|summary_|suppress_|swiglu_|task_|temperature|time_step_f|time_step_i|"
-        "tie_word_embeddings|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|torch|"
+        "tie_word_embeddings|time_step_l|time_step_m|time_step_s|tokenizer_|top_k|top_p|topk_|"
+        "torch|"
         "transformers_version|"
         "typical_|use_associative_scan|use_bfloat|use_cache|use_cross|use_mps|vision_feature";
     static const char ENDS[] =

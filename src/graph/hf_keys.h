@@ -15,8 +15,10 @@
 #include "core/err.h"
 #include "graph/graph.h"
 
+struct build;
 struct decoder;
 struct decoder_shape;
+struct graph_options;
 struct hf_config;
 struct jv;
 
@@ -74,5 +76,15 @@ void hf_decoder_read(struct hf_keys *keys, struct decoder_shape *shape, struct d
 
 /* A model of another kind (hf_transformer.c), by its model_type; out->kind is set. */
 void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_config *out);
+
+/* A part of a diffusion pipeline (hf_diffusion.c), by its _class_name; out->kind is set. */
+void hf_diffusion_read(struct hf_keys *keys, const char *class_name, struct hf_config *out);
+tensor_id hf_diffusion_build(struct build *b, const struct hf_config *config,
+                             const struct graph_options *options);
+
+/* Mamba and Mamba-2 (hf_state_space.c), and the mixer of Falcon-H1. */
+void hf_mamba_read(struct hf_keys *keys, struct hf_config *out);
+void hf_mamba2_read(struct hf_keys *keys, struct hf_config *out);
+void hf_mixer_read(struct hf_keys *keys, struct decoder_shape *shape);
 
 #endif

@@ -379,35 +379,63 @@ static void read_clip(struct hf_keys *keys, const char *type, struct hf_config *
     out->image = clip.has_image ? clip.image : 0;
 }
 
-/* ---- Mamba ---- */
+/* ---- SigLIP ---- */
 
-static void read_mamba(struct hf_keys *keys, struct hf_config *out)
+static const struct transformer_tower SIGLIP = {768, 12, 4 * 768, 12, GRAPH_GELU};
+
+static void read_siglip_text(struct hf_keys *keys, struct transformer_siglip *siglip)
 {
-    struct transformer_mamba mamba = {
-        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
-        .hidden = size(keys, "hidden_size|d_model", HF_MAX_SIZE, 0),
-        .layers = layers(keys, "num_hidden_layers|n_layer", 0),
-        .state = size(keys, "state_size", HF_MAX_HEADS, 16),
-        .kernel = size(keys, "conv_kernel", HF_MAX_HEADS, 4),
-        .has_bias = hf_keys_bool(keys, "use_bias", false),
-        .has_no_conv_bias = !hf_keys_bool(keys, "use_conv_bias", true),
-        .has_own_head = !hf_keys_bool(keys, "tie_word_embeddings", true),
-        .has_no_head = is_for(keys, "Model"),
-    };
-    const struct jv *rank = hf_keys_get(keys, "time_step_rank");
-    int64_t expand = size(keys, "expand", 64, 2);
-    (void)hf_keys_optional(keys, "intermediate_size|d_inner",
-                           HF_MAX_SIZE); /* follows from expand */
-    mamba.inner = expand * mamba.hidden;
-    mamba.rank = jv_text(rank) ? (mamba.hidden + 15) / 16
-                               : size(keys, "time_step_rank", HF_MAX_SIZE,
-                                      (uint64_t)(mamba.hidden + 15) / 16);
-    if (hf_keys_purpose(keys)[0] && !mamba.has_no_head && !is_for(keys, "ForCausalLM") &&
-        !is_for(keys, "LMHeadModel"))
-        reject_head(keys, "MambaForCausalLM and MambaModel");
-    out->as.mamba = mamba;
-    out->tokens = DECODER_DEFAULT_TOKENS;
-    out->has_phases = true;
+    siglip->has_text = true;
+    siglip->text = read_tower(keys, &PLAIN, &SIGLIP);
+    siglip->vocabulary = size(keys, "vocab_size", UINT32_MAX, 32000);
+    siglip->positions = size(keys, "max_position_embeddings", HF_MAX_POSITIONS, 64);
+    siglip->projection = size(keys, "projection_size", HF_MAX_SIZE, (uint64_t)siglip->text.hidden);
+}
+
+static void read_siglip_vision(struct hf_keys *keys, struct transformer_siglip *siglip)
+{
+    siglip->has_image = true;
+    siglip->vision = read_tower(keys, &PLAIN, &SIGLIP);
+    siglip->image = size(keys, "image_size", HF_MAX_PIXELS, 224);
+    siglip->patch = size(keys, "patch_size", HF_MAX_PIXELS, 16);
+    siglip->channels = size(keys, "num_channels", HF_MAX_HEADS, 3);
+    siglip->has_pooling = hf_keys_bool(keys, "vision_use_head", true);
+    if (siglip->image < siglip->patch)
+        hf_keys_reject(keys, ERR_BAD_VALUE, "patch_size", "is larger than 'image_size'");
+}
+
+static void read_siglip_towers(struct hf_keys *keys, const char *name,
+                               struct transformer_siglip *siglip)
+{
+    struct hf_keys text = hf_keys_of(keys->file, hf_keys_get(keys, "text_config"), keys->why);
+    struct hf_keys vision = hf_keys_of(keys->file, hf_keys_get(keys, "vision_config"), keys->why);
+    if (!name || !strstr(name, "Vision"))
+        read_siglip_text(&text, siglip);
+    if (!text.err && (!name || !strstr(name, "Text")))
+        read_siglip_vision(&vision, siglip);
+    keys->err = text.err ? text.err : vision.err ? vision.err : keys->err;
+    bool has_both = siglip->has_text && siglip->has_image && !keys->err;
+    if (has_both && (siglip->projection != siglip->vision.hidden || !siglip->has_pooling))
+        hf_keys_reject(keys, ERR_BAD_VALUE, "text_config",
+                       "its projection_size must be the hidden_size of vision_config, which needs "
+                       "its head");
+}
+
+static void read_siglip(struct hf_keys *keys, const char *type, struct hf_config *out)
+{
+    const char *name = jv_text(jv_first(hf_keys_get(keys, "architectures")));
+    struct transformer_siglip siglip = {0};
+    if (str_equal(type, "siglip"))
+        read_siglip_towers(keys, name, &siglip);
+    else if (str_equal(type, "siglip_text_model"))
+        read_siglip_text(keys, &siglip);
+    else
+        read_siglip_vision(keys, &siglip);
+    if (name && strstr(name, "For"))
+        reject_head(keys, "SiglipModel, SiglipTextModel and SiglipVisionModel");
+    out->as.siglip = siglip;
+    out->tokens = siglip.has_text ? siglip.positions : 0;
+    out->image = siglip.has_image ? siglip.image : 0;
 }
 
 /* ---- SegFormer ---- */
@@ -523,7 +551,13 @@ void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_confi
         read_clip(keys, type, out);
         break;
     case HF_MAMBA:
-        read_mamba(keys, out);
+        hf_mamba_read(keys, out);
+        break;
+    case HF_MAMBA2:
+        hf_mamba2_read(keys, out);
+        break;
+    case HF_SIGLIP:
+        read_siglip(keys, type, out);
         break;
     case HF_SEGFORMER:
         read_segformer(keys, out);
@@ -531,6 +565,9 @@ void hf_transformer_read(struct hf_keys *keys, const char *type, struct hf_confi
     case HF_DETR:
         read_detr(keys, out);
         break;
+    case HF_UNET:
+    case HF_VAE:
+    case HF_FLUX:
     case HF_DECODER:
         break;
     }

@@ -331,3 +331,91 @@ tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
     tensor_id logits = build_matmul(b, "logits", text, image);
     return build_binary(b, GRAPH_MUL, "logits.scale", logits, scale);
 }
+
+/* ---- SigLIP ---- */
+
+static tensor_id siglip_text(struct build *b, const struct transformer_siglip *siglip,
+                             const struct graph_options *options)
+{
+    struct block block = block_of(&siglip->text);
+    tensor_id ids = block_text_input(b, options->batch, options->tokens);
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "text_model.embeddings.");
+    tensor_id x =
+        build_embedding(b, "token_embedding", ids, siglip->vocabulary, siglip->text.hidden);
+    tensor_id positions = block_positions(b, "position_embedding", options->tokens, 0,
+                                          siglip->positions, siglip->text.hidden);
+    x = build_binary(b, GRAPH_ADD, "add", x, positions);
+    b->component = DECODER_COMPONENT_COUNT;
+    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, siglip->text.layers,
+                    "text_model.encoder.layers.", x);
+    x = block_norm(b, "text_model.final_layer_norm", x);
+    x = block_first_token(b, "text_model.last_token", x);
+    return build_linear(b, "text_model.head", x, siglip->projection, true);
+}
+
+/* One query, a parameter, attends to all patches. */
+static tensor_id pool_patches(struct build *b, const struct transformer_siglip *siglip, tensor_id x)
+{
+    const struct transformer_tower *tower = &siglip->vision;
+    struct block block = block_of(tower);
+    int64_t batch = build_dim(b, x, 0), hidden = tower->hidden;
+    static const struct block_feed_forward_names FEED_FORWARD = {
+        "layernorm", "mlp.fc1", "mlp.activation_fn", "mlp.fc2", "mlp.add"};
+    build_scope(b, "vision_model.head.");
+    tensor_id query = build_tensor(b, GRAPH_PARAMETER, "probe", DIMS(1, 1, hidden));
+    query = build_rearrange(b, "probe.repeat", query, DIMS(batch, 1, hidden));
+    query = build_linear(b, "attention.query", query, hidden, true);
+    struct graph_attention attention = build_heads(b, query, tower->heads, hidden);
+    attention.cross_tokens = build_dim(b, x, 1);
+    tensor_id key = build_linear(b, "attention.key", x, hidden, true);
+    tensor_id value = build_linear(b, "attention.value", x, hidden, true);
+    x = build_attention(b, "attention", query, key, value, GRAPH_NONE, GRAPH_NONE, attention);
+    x = build_linear(b, "attention.out_proj", x, hidden, true);
+    x = block_feed_forward(b, &block, &FEED_FORWARD, x);
+    x = block_first_token(b, "pooled", x);
+    build_root(b);
+    return x;
+}
+
+static tensor_id siglip_image(struct build *b, const struct transformer_siglip *siglip,
+                              const struct graph_options *options)
+{
+    struct block block = block_of(&siglip->vision);
+    struct transformer_patches patches = {
+        {"patch_embedding", "flatten", "transpose", NULL, NULL, "position_embedding.weight"},
+        siglip->image,
+        siglip->patch,
+        siglip->vision.hidden,
+        .has_bias = true,
+        .is_cropped = true};
+    b->component = DECODER_EMBEDDING;
+    tensor_id x = block_image_input(b, siglip->channels, options);
+    build_scope(b, "vision_model.embeddings.");
+    x = transformer_patches(b, &patches, x);
+    b->component = DECODER_COMPONENT_COUNT;
+    build_root(b);
+    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, siglip->vision.layers,
+                    "vision_model.encoder.layers.", x);
+    x = block_norm(b, "vision_model.post_layernorm", x);
+    return siglip->has_pooling ? pool_patches(b, siglip, x) : x;
+}
+
+tensor_id transformer_siglip(struct build *b, const struct transformer_siglip *siglip,
+                             const struct graph_options *options)
+{
+    tensor_id text = GRAPH_NONE, image = GRAPH_NONE;
+    b->graph->batch = (double)options->batch;
+    if (siglip->has_text)
+        text = siglip_text(b, siglip, options);
+    if (siglip->has_image)
+        image = siglip_image(b, siglip, options);
+    if (text < 0 || image < 0)
+        return text >= 0 ? text : image;
+    tensor_id scale = build_tensor(b, GRAPH_PARAMETER, "logit_scale", DIMS(1));
+    tensor_id bias = build_tensor(b, GRAPH_PARAMETER, "logit_bias", DIMS(1));
+    image = build_rearrange(b, "images.transpose", image, DIMS(siglip->projection, options->batch));
+    tensor_id logits = build_matmul(b, "logits", text, image);
+    logits = build_binary(b, GRAPH_MUL, "logits.scale", logits, scale);
+    return build_binary(b, GRAPH_ADD, "logits.bias", logits, bias);
+}

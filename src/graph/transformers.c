@@ -178,7 +178,7 @@ tensor_id transformer_patches(struct build *b, const struct transformer_patches 
     const struct patch_names *names = &patches->names;
     int64_t batch = build_dim(b, image, 0), pixels = build_dim(b, image, 2);
     int64_t hidden = patches->hidden, size = patches->size;
-    if (size <= 0 || pixels % size) {
+    if (size <= 0 || pixels < size || (pixels % size && !patches->is_cropped)) {
         b->err = err_set(b->why, ERR_BAD_VALUE,
                          "%s: image size must be a multiple of its patch size %lld, not %lld",
                          b->graph->name, (long long)size, (long long)pixels);
@@ -193,14 +193,17 @@ tensor_id transformer_patches(struct build *b, const struct transformer_patches 
     tensor_id x = build_conv(b, names->conv, image, conv);
     x = build_view(b, names->flatten, x, DIMS(batch, hidden, count));
     x = build_rearrange(b, names->transpose, x, DIMS(batch, count, hidden));
-    tensor_id token = build_tensor(b, GRAPH_PARAMETER, names->class_token, DIMS(1, 1, hidden));
-    token = build_rearrange(b, names->expand, token, DIMS(batch, 1, hidden));
-    x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
+    int64_t others = names->class_token ? 1 : 0;
+    if (others) {
+        tensor_id token = build_tensor(b, GRAPH_PARAMETER, names->class_token, DIMS(1, 1, hidden));
+        token = build_rearrange(b, names->expand, token, DIMS(batch, 1, hidden));
+        x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
+    }
     tensor_id positions =
-        build_tensor(b, GRAPH_PARAMETER, names->positions, DIMS(1, native + 1, hidden));
+        build_tensor(b, GRAPH_PARAMETER, names->positions, DIMS(1, native + others, hidden));
     if (count != native)
         positions =
-            build_move(b, "interpolate_pos_encoding", positions, DIMS(1, count + 1, hidden));
+            build_move(b, "interpolate_pos_encoding", positions, DIMS(1, count + others, hidden));
     return build_binary(b, GRAPH_ADD, "add_positions", x, positions);
 }
 

@@ -11,6 +11,7 @@
 #include "core/err.h"
 #include "graph/build.h"
 #include "graph/graph.h"
+#include "graph/mamba2.h"
 
 /* A stack of equal layers. */
 struct transformer_tower {
@@ -58,7 +59,7 @@ struct transformer_gpt2 {
 tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
                            const struct graph_options *options);
 
-/* An image as a sequence of patches with a class token in front, plus positions, which are interpolated for an image of
+/* An image as a sequence of patches with a class token in front, unless it has no name, plus positions, which are interpolated for an image of
  * another size than in training. */
 struct transformer_patches {
     struct patch_names {
@@ -67,6 +68,7 @@ struct transformer_patches {
     int64_t image, size; /* pixels: side of an image in training, and of a patch */
     int64_t hidden;
     bool has_bias;
+    bool is_cropped; /* to whole patches: the image need not be a multiple of them */
 };
 tensor_id transformer_patches(struct build *b, const struct transformer_patches *patches,
                               tensor_id image);
@@ -128,6 +130,15 @@ struct transformer_clip {
 tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
                            const struct graph_options *options);
 
+/* SigLIP: the same without a class token; text is not causal, and a query of its own pools the states of an image. */
+struct transformer_siglip {
+    bool has_text, has_image, has_pooling;
+    struct transformer_tower text, vision;
+    int64_t vocabulary, positions, image, patch, channels, projection;
+};
+tensor_id transformer_siglip(struct build *b, const struct transformer_siglip *siglip,
+                             const struct graph_options *options);
+
 /* Mamba (mamba.c): a state of fixed size in place of a KV cache. */
 struct transformer_mamba {
     int64_t vocabulary, hidden, inner, state, kernel, rank; /* rank: of the time step */
@@ -136,6 +147,16 @@ struct transformer_mamba {
 };
 tensor_id transformer_mamba(struct build *b, const struct transformer_mamba *mamba,
                             const struct graph_options *options);
+
+/* Mamba-2 (mamba2.c). */
+struct transformer_mamba2 {
+    int64_t vocabulary;
+    int layers;
+    struct mamba2_mixer mixer;
+    bool has_own_head, has_no_head;
+};
+tensor_id transformer_mamba2(struct build *b, const struct transformer_mamba2 *mamba,
+                             const struct graph_options *options);
 
 enum { SEGFORMER_STAGES = 4 }; /* SegFormer and DETR: image_transformers.c */
 struct transformer_segformer {

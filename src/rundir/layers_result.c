@@ -172,6 +172,7 @@ static fields MODEL_FIELDS = {
     BIND_NUMBERS(layers_result, prompts, prompt_count, "workload.prompt_tokens"),
     RESULT_WORKLOAD(WORKLOAD)
     RESULT_CHECKS(RESULT)
+    BIND_TEXT(layers_result, closure_unknown, "closure_unknown", .flags = FIELD_OMIT),
     RESULT_NULL_TEST(NULL_TEST)
     BIND_OBJECT(layers_result, energy, RECORD_ENERGY_FIELDS, "energy"),
     RESULT_SUMS(RESULT)
@@ -336,6 +337,10 @@ static void read_model(const struct jv *tree, const struct jv *run, struct layer
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         bool is_of_run = TABLES[i] == RUN_FIELDS || TABLES[i] == HOST_FIELDS;
         json_fields_read(is_of_run ? run : tree, TABLES[i], out);
+    }
+    if (!is_known(out->idle_j)) { /* earlier versions have a verdict without idle */
+        out->closure = UNKNOWN;
+        out->closure_pass = -1;
     }
 }
 

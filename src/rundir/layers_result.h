@@ -63,6 +63,7 @@ struct layers_result {
     size_t prompt_count;
     RESULT_WORKLOAD(RESULT_MEMBER)
     RESULT_CHECKS(RESULT_MEMBER)
+    const char *closure_unknown; /* why the balance cannot be checked */
     struct result_null_test {
         RESULT_NULL_TEST(RESULT_MEMBER)
     } null_test;

@@ -520,6 +520,36 @@ class Limits(EstimateTest):
                 held = latency[point["hardware"]] <= limit / 1e3
                 self.assertEqual(point["budget"]["verdict"], "PASS" if held else "FAIL")
 
+    def test_devices_within_the_limits_come_first(self):
+        """The cheapest device may be too slow: the headline is the cheapest of those within the limits."""
+        free = [(p["hardware"], p["latency_s"]) for p in self.estimate("resnet18", "--compare")["points"]
+                if not p["missing"] and p["fits"] and p["energy_j"]["total"]]
+        limit = 0.9e3 * free[0][1]  # excludes the cheapest
+        words = ("--model", "resnet18", "--compare", "--max-latency-ms", str(limit))
+        points = [p for p in json.loads(self.run_ipw(*words, "--json").stdout)["points"] if not p["missing"]]
+        verdicts = [p["budget"]["verdict"] for p in points]
+        self.assertEqual(verdicts, sorted(verdicts, key=("PASS", "UNKNOWN", "FAIL").index))
+        passing = [p["each"]["energy_j"] for p in points if p["budget"]["verdict"] == "PASS" and p["each"]["energy_j"]]
+        self.assertEqual(passing, sorted(passing))
+        self.assertTrue(1 < len(passing) < len(free))
+        text = self.run_ipw(*words).stdout
+        self.assertIn(f"lowest within the limits: ~", text.splitlines()[1])
+        self.assertIn(f"({points[0]['hardware']}, ", text.splitlines()[1])
+        self.assertEqual(next(csv.DictReader(io.StringIO(self.run_ipw(*words, "--format", "csv").stdout)))["limits"], "PASS")
+
+    def test_no_device_within_the_limits_is_stated_first(self):
+        text = self.run_ipw("--model", "resnet18", "--compare", "--max-latency-ms", "1e-6", code=1).stdout
+        self.assertRegex(text.splitlines()[1], r"^ resnet18, ideal \(lower bound\): none of \d+ estimates meets the limits$")
+        self.assertIn("lowest: ~", text.splitlines()[2])
+        words = ("--model", "gpt2", "--phase", "prefill", "--hardware", f"{GPU},t4", "--prompt-tokens", "16,1000")
+        slowest = max(p["latency_s"] for p in json.loads(self.run_ipw(*words, "--json").stdout)["points"]
+                      if p["setting"]["prompt_tokens"] == 16)
+        fastest = min(p["latency_s"] for p in json.loads(self.run_ipw(*words, "--json").stdout)["points"]
+                      if p["setting"]["prompt_tokens"] == 1000)
+        self.assertLess(slowest, fastest)
+        text = self.run_ipw(*words, "--max-latency-ms", str(500 * (slowest + fastest)), code=1).stdout
+        self.assertIn("no estimate meets the limits for 1 of 2 prompts", text.splitlines()[1])
+
     def test_energy_limit_applies_per_request(self):
         report = self.on(GPU, "gpt2", "--batch", "4")
         joules = report["request"]["energy_j"]

@@ -684,25 +684,28 @@ class ShippedModels(Files):
         report = json.loads(self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows), "--json").stdout)
         self.assertLess(report["all"]["latency"]["mape"], 1e-6)
 
-    def test_assumed_launch_time_is_mean_of_measured_hosts(self):
-        """Hosts measured without a profiler, which slows launches; ± is the prediction interval of a tenth host
+    def test_assumed_launch_time_has_the_smallest_error_on_measured_hosts(self):
+        """Hosts measured without a profiler, which slows launches.  With log-normal times, the relative error of
+        exp(mean - variance) is the smallest; ± reaches to half of the upper end of the prediction interval of a tenth host
         (Student's t, 95 %)."""
         rows = list(csv.DictReader((SOURCE / "tests/fixtures/estimate/h200_hosts.csv").read_text().splitlines()))
         hosts = [float(row["launch_us"]) for row in rows]
-        spread = statistics.stdev(map(math.log, hosts)) * 2.306 * math.sqrt(1 + 1 / len(hosts)) / 2
+        variance = statistics.variance(map(math.log, hosts))
+        best = statistics.geometric_mean(hosts) * math.exp(-variance)
+        spread = (math.sqrt(variance) * 2.306 * math.sqrt(1 + 1 / len(hosts)) + variance) / 2
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
         assumed = self.estimate(*words)
         setting = assumed["setting"]
         self.assertIs(setting["host_launch_is_assumed"], True)
-        self.assertAlmostEqual(setting["host_launch_us"] / statistics.geometric_mean(hosts), 1, delta=0.02)
+        self.assertAlmostEqual(setting["host_launch_us"] / best, 1, delta=0.02)
         self.assertIn(f"± {100 * spread:.0f} %; set it with --host-launch-us", self.ipw(*words).stdout)
         for row in rows:  # times of the model on the same hosts
             if row["resnet50_s"]:
                 self.assertAlmostEqual(float(row["resnet50_s"]), assumed["latency_s"], delta=2 * assumed["latency_plus_minus"])
         # With the same time given, the estimate is the same and its interval excludes the spread of hosts.
         given = self.estimate(*words, "--host-launch-us", str(setting["host_launch_us"]))
-        self.assertEqual((given["setting"]["host_launch_us"], given["setting"]["host_launch_is_assumed"]),
-                         (setting["host_launch_us"], False))
+        self.assertAlmostEqual(given["setting"]["host_launch_us"], setting["host_launch_us"], 9)
+        self.assertIs(given["setting"]["host_launch_is_assumed"], False)
         self.assertEqual(given["latency_s"], assumed["latency_s"])
         self.assertEqual(given["energy_j"]["total"], assumed["energy_j"]["total"])
         wide, narrow = (report["latency_plus_minus"] / report["latency_s"] for report in (assumed, given))
@@ -716,9 +719,9 @@ class ShippedModels(Files):
     def test_assumed_launch_time_is_reported_if_launch_bound(self):
         """Not at a large batch, in a CUDA graph, or if the time is given."""
         words = ("--model", "resnet50", "--precision", "fp16", "--hardware", "h200")
-        says = "host launch time assumed: 8.5 µs, ± 24 %; set it with --host-launch-us"
+        says = "host launch time assumed: 8.13 µs, ± 26 %; set it with --host-launch-us"
         for more, is_said in (((), True), (("--hardware", "a100-sxm-80gb"), True), (("--format", "md"), True),
-                              (("--batch", "256"), False), (("--host-launch-us", "8.5"), False),
+                              (("--batch", "256"), False), (("--host-launch-us", "8.13"), False),
                               (("--runtime", "pytorch-graph"), False)):
             self.assertEqual(says in self.ipw(*words, *more).stdout, is_said, more)
         for more in (("--batch", "256"), ("--runtime", "pytorch-graph")):
@@ -726,11 +729,11 @@ class ShippedModels(Files):
             for key in ("latency_s", "latency_plus_minus", "energy_j", "power_w"):
                 self.assertEqual(reports[0][key], reports[1][key], more)
         figures = {row["name"]: row for row in self.estimate(*words)["hardware_figures"]}
-        self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (8.5e-6, "assumed"))
+        self.assertEqual((figures["host_launch"]["value"], figures["host_launch"]["evidence"]), (8.13e-6, "assumed"))
         self.assertIsNone(self.estimate(*words, "--runtime", "pytorch-graph")["setting"]["host_launch_us"])
         # A saving has the uncertainty of the host if one of the two settings is more launch-bound.
         savings = [{row["options"]: row["saving_plus_minus"] for row in self.estimate(*words, *host)["recommendations"]}
-                   for host in ((), ("--host-launch-us", "8.5"))]
+                   for host in ((), ("--host-launch-us", "8.13"))]
         self.assertGreater(savings[0]["--runtime pytorch-graph"], savings[1]["--runtime pytorch-graph"])
         # Launch-bound devices take the same time on one host, so the one with less energy is better.
         for us in ("7", "9.2", "11", "14.4"):
@@ -738,15 +741,20 @@ class ShippedModels(Files):
             self.assertEqual([row["hardware"] for row in points if row["frontier"]], ["rtx-4090"], us)
 
     def test_rows_of_usual_hosts_are_within_assumed_interval(self):
-        """85 % of times and energies are within two of the ±, ignoring the hosts stated by the rows.  Sets 2, 4, 5 and
-        7 are of hosts slowed down to 13 to 15 µs by a profiler."""
+        """90 % of times and energies are within two of the ±, ignoring the hosts stated by the rows, and times are off by
+        18 % over all sets, by 20 % in any.  Sets 2, 4, 5 and 7 are of hosts slowed down to 13 to 15 µs by a profiler."""
+        errors, rows = 0, 0
         for name in HOSTS:
             if name in ("unseen2", "unseen4", "unseen5", "unseen7"):
                 continue
             sums = self.measured(name, "--where", "runtime=eager", "--host-launch-us", "0")["all"]
-            for kind, most in (("latency", 0.25), ("energy", 0.16)):
-                self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.85, (name, kind))
+            for kind, most in (("latency", 0.20), ("energy", 0.15)):
+                self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.90, (name, kind))
                 self.assertLess(sums[kind]["mape"], most, (name, kind))
+            errors += sums["latency"]["mape"] * sums["latency"]["rows"]
+            rows += sums["latency"]["rows"]
+        self.assertGreater(rows, 200)
+        self.assertLessEqual(errors / rows, 0.18)
 
     def test_launch_time_is_inferred_from_rows(self):
         """Within a sixth of the stated value for sets that have one; with it, each set has an error of at most a fifth
@@ -766,8 +774,8 @@ class ShippedModels(Files):
         rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "window_s": 1, "runtime": "eager", "latency_s": 0.01,
                  "energy_j": 1}] * 5
         said = [self.ipw("validate", "--hardware", "h200", "--csv", self.write(rows[:n])).stdout for n in (4, 5)]
-        self.assertIn("host launch time of 4 rows assumed: 8.5 µs\n", said[0])
-        self.assertRegex(said[1], r"of 5 rows assumed: 8.5 µs; by these rows it is (\d+) µs: --host-launch-us \1\n")
+        self.assertIn("host launch time of 4 rows assumed: 8.13 µs\n", said[0])
+        self.assertRegex(said[1], r"of 5 rows assumed: 8.13 µs; by these rows it is (\d+) µs: --host-launch-us \1\n")
 
     def test_host_launch_option_overrides_column(self):
         """A launch time of 0 ignores the column."""
@@ -907,11 +915,11 @@ class ShippedModels(Files):
             (("--where", "runtime=eager"), 46, 0.20, 0.08, 0.85)))
 
     def test_tenth_set_predicted_in_advance(self):
-        """None of its rows was seen before, on a new host; also with the assumed launch time."""
+        """None of its rows was seen before, on a new host; also with the launch time that was assumed then."""
         self.check_set("unseen10", (
             (("--where", "runtime=graph"), 32, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 32, 0.20, 0.05, 0.85),
-            (("--where", "runtime=eager", "--host-launch-us", "0"), 32, 0.20, 0.05, 0.85)))
+            (("--where", "runtime=eager", "--host-launch-us", "8.5"), 32, 0.20, 0.05, 0.85)))
 
     def test_errors_of_fp32_matrix_products(self):
         """Every fp32 graph that is mostly matrix products (encoders, ViT, ConvNeXt) has an error of at most an

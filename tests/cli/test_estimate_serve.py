@@ -157,8 +157,8 @@ class OracleTest(ServeTest):
             LLAMA, "--hardware-file", self.device(), "--serve", "--trace", path, "--server", server,
             "--step-times", self.step_times(), "--max-num-seqs", sequences,
             "--max-num-batched-tokens", tokens, "--kv-cache-gb", repr((kv_tokens + 0.5) * KV_BYTES / 1e9))
-        block = 1 if server == "llama.cpp" else 16
-        oracle = Server(jobs, sequences, tokens, kv_tokens // block, block, server == "llama.cpp").run()
+        block = {"vllm": 16, "tensorrt-llm": 32, "llama.cpp": 1}[server]
+        oracle = Server(jobs, sequences, tokens, kv_tokens // block, block, server != "vllm").run()
         point = report["points"][0]
         self.assertEqual(report["server"]["policy"], server)
         self.assertEqual(report["server"]["kv_cache_tokens"], kv_tokens)
@@ -185,6 +185,10 @@ class OracleTest(ServeTest):
 
     def test_chunked_prefill_agrees_with_simulation(self):
         self.compare(64, 70, 100000, "vllm")
+
+    def test_tensorrt_llm_reservations_agree_with_simulation(self):
+        """Requests wait until their whole KV cache is free, where vLLM preempts."""
+        self.assertEqual(self.compare(24, 256, 1600, "tensorrt-llm")["preemptions"], 0)
 
     def test_llama_cpp_slots_agree_with_simulation(self):
         self.assertEqual(self.compare(4, 2048, 700, "llama.cpp")["preemptions"], 0)
@@ -254,6 +258,14 @@ class LoadTest(ServeTest):
             server = self.estimate("gpt2", "--hardware", hardware, "--runtime", "vllm", "--serve", "--requests", "5",
                                    "--request-rate", "1")["server"]
             self.assertEqual((server["max_num_seqs"], server["max_num_batched_tokens"]), (sequences, tokens), hardware)
+
+    def test_default_server_is_that_of_the_runtime(self):
+        for runtime, server, sequences, tokens in (("tensorrt", "tensorrt-llm", 2048, 8192), ("vllm", "vllm", 1024, 8192),
+                                                   ("tensorrt-0.7", "vllm", 1024, 8192), ("llama.cpp", "llama.cpp", 4, 2048)):
+            report = self.estimate("gpt2", "--hardware", "h100-sxm", "--runtime", runtime, "--serve", "--requests", "5",
+                                   "--request-rate", "1")["server"]
+            self.assertEqual((report["policy"], report["max_num_seqs"], report["max_num_batched_tokens"]),
+                             (server, sequences, tokens), runtime)
 
     def test_trace_is_rescaled_to_rate(self):
         path, jobs = self.trace(200, 8)

@@ -64,7 +64,7 @@ COMMANDS = [
     ("estimate", f"estimate {TINY}", {**TABLE, **JSON, **CSV, **MD}),
     ("estimate-verbose", f"estimate {TINY} -v --price-per-kwh 0.3 --gco2-per-kwh 400", {**TABLE, **CSV}),
     ("estimate-vision", "estimate --model resnet18 --hardware a100-sxm-80gb", {**TABLE, **CSV, **MD}),
-    ("estimate-several", "estimate --model resnet18 --hardware h200,a100-sxm-80gb --batch 1,8 --precision fp16,int8",
+    ("estimate-several", "estimate --model resnet18 --hardware h200,a100-sxm-80gb --batch 1,8 --precision fp16,fp8",
      {**TABLE, **JSON, **CSV, **MD}),
     ("estimate-graph", f"estimate {TINY} --phase prefill", {"dot": "--graph dot", "mermaid": "--graph mermaid"}),
     ("estimate-legacy", "estimate --model resnet18 --hardware-file @hardware/legacy-a100-like.json --model-compat",

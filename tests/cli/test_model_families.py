@@ -5,6 +5,7 @@ of both."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -97,6 +98,31 @@ class Caches(ConfigTest):
         one = self.show(config, tokens=1)["macs"]  # K and V have 192 and 128 features
         self.assertEqual(near - one, layers * heads * (2 * latent + rotated - 192 - 128))
 
+    def test_mamba2_state_does_not_grow(self):
+        """Mamba-2 2.7B: per layer 5120 features with 128 elements of state, and 4 tokens of 5376 channels.  A prompt of
+        one chunk is a product of matrices per token; decode adds to the state."""
+        layers, hidden, inner, state, kernel, heads, chunk = 64, 2560, 5120, 128, 4, 80, 256
+        channels = inner + 2 * state
+        for context in (2, 100_000):
+            self.assertEqual(self.cached("mamba2-2.7b", context), (layers * (inner * state + channels * kernel),) * 2)
+        config = MODELS["mamba2-2.7b"]["config"]
+        matrices = hidden * (inner + channels + heads) + channels * kernel + inner * hidden
+        head = 50288 * hidden
+        decode = self.show(config, phase="decode", context=7, batch=3)
+        self.assertEqual(decode["macs"], 3 * (layers * (matrices + inner * state) + head))
+        for tokens in (100, 1024):
+            near = min(tokens, chunk)
+            scan = inner * (2 * state + near) + state * near
+            self.assertEqual(self.show(config, tokens=tokens)["macs"], tokens * layers * (matrices + scan) + head)
+
+    def test_falcon_h1_has_attention_and_a_state_in_every_layer(self):
+        """1.5B: per layer K and V of two heads, and a state that does not grow."""
+        token, state = 2 * 2 * 128, 3072 * 256 + (3072 + 2 * 256) * 4
+        for context in (2, 5000):
+            read, written = self.cached("falcon-h1-1.5b", context)
+            self.assertEqual(read, 24 * (token * context + state))
+            self.assertEqual(written, 24 * (token + state))
+
     def test_mamba_state_does_not_grow(self):
         """Mamba 130M: per layer 1536 features, each with the last 4 tokens and 16 elements of state."""
         layers, hidden, inner, state, kernel, rank = 24, 768, 1536, 16, 4, 48
@@ -175,20 +201,36 @@ class Refused(ConfigTest):
             self.assertIn(word, answer["error"])
         self.assertNotIn("\n", answer["error"])
 
-    def test_every_known_type_is_listed(self):
-        kinds = sorted({model["config"]["model_type"] for model in MODELS.values()})
+    def test_unknown_type_is_one_line_that_names_the_list_of_known_types(self):
         done = self.estimate({"model_type": "rwkv"})
         self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("unknown model_type 'rwkv'", done.stderr)
-        listed = done.stderr.split("model_type must be one of: ")[1].splitlines()[0].split(", ")
+        self.assertLess(len(done.stderr), 250)
+        page, count = re.search(r"(docs/\S+) lists the (\d+) known ones", done.stderr).groups()
+        text = (SOURCE / page).read_text().split("### config.json")[1]
+        listed = set(re.findall(r"`([a-z0-9_-]+)`", text.split("\n- ")[0]))
+        self.assertEqual(len(listed) - len({"model_type", "_class_name"} & listed), int(count))
+        kinds = sorted({model["config"]["model_type"] for model in MODELS.values() if "model_type" in model["config"]})
         self.assertEqual([kind for kind in kinds if kind not in listed], [])
+
+    def test_unsupported_parts_of_diffusers_are_rejected(self):
+        unet = MODELS["unet-small"]["config"]
+        self.refused({**unet, "_class_name": "VQModel"}, "'_class_name'", "VQModel",
+                     "only UNet2DConditionModel, AutoencoderKL and FluxTransformer2DModel")
+        for key, value in (("time_cond_proj_dim", 256), ("class_embed_type", "timestep"), ("dual_cross_attention", True),
+                           ("down_block_types", ["DownBlock2D", "AttnDownBlock2D"]), ("up_block_types", ["UpBlock2D"]),
+                           ("addition_embed_type", "image"), ("block_out_channels", []), ("mid_block_type", "UNetMidBlock2D")):
+            self.refused({**unet, key: value}, f"'{key}'")
+        answer = show(self.write(unet), image=120)
+        self.assertIn("multiple of 16", answer["error"])
 
     def test_unknown_heads_are_rejected(self):
         llama = MODELS["llama-small"]["config"]
         self.refused({**llama, "architectures": ["LlamaForDreams"]}, "'architectures'", "LlamaForDreams",
                      "ForSequenceClassification")
         for name in ("bert-Model-small", "gpt2-small-lm", "t5-small-shape", "bart-small", "deberta-small", "clip-small",
-                     "mamba-small", "segformer-Model-small", "detr-small"):
+                     "mamba-small", "mamba2-small", "siglip-small", "segformer-Model-small", "detr-small"):
             self.refused({**MODELS[name]["config"], "architectures": ["XForDreams"]}, "'architectures'",
                          "XForDreams")
 
@@ -196,7 +238,8 @@ class Refused(ConfigTest):
         tried = 0
         for name in ("deepseek-v3-small", "gpt-oss-small", "llama4-text-small", "opt-projected-small",
                      "falcon-new-small", "bloom-small", "t5-small-shape", "bart-small", "whisper-small-shape", "deberta-v2-conv-small",
-                     "mamba-small", "clip-vision-small", "detr-small"):
+                     "mamba-small", "clip-vision-small", "detr-small", "mamba2-small", "falcon_h1-small",
+                     "glm4_moe-small", "siglip-vision-small", "unet-small", "vae-small", "flux-small"):
             config = MODELS[name]["config"]
             for key, value in config.items():
                 if isinstance(value, bool) or not isinstance(value, int) or key.endswith("_token_id") \

@@ -245,7 +245,39 @@ static bool any_unfit(const struct layout *layout, bool is_known_to)
     return false;
 }
 
-/* Each reason once per device.  Points that cannot run are the last ones. */
+/* Whether a point before this one, from the first, has its reason and, if that counts, its device. */
+static bool is_repeated(const struct layout *layout, const struct result_item *first,
+                        const struct result_item *point, bool counts_device)
+{
+    for (const struct result_item *k = first; k != point;
+         k = result_next(layout->points, k))
+        if (str_equal(missing(k), missing(point)) &&
+            (!counts_device ||
+             result_number_at(k, "view.device") == result_number_at(point, "view.device")))
+            return true;
+    return false;
+}
+
+/* "a100, l4 and 7 more" */
+static void put_devices(const struct layout *layout, const struct result_item *first,
+                        const struct result_item *reason, struct text *out)
+{
+    enum { NAMED = 4 };
+    size_t count = 0;
+    for (const struct result_item *point = reason; point;
+         point = result_next(layout->points, point)) {
+        if (!str_equal(missing(point), missing(reason)) ||
+            is_repeated(layout, first, point, true))
+            continue;
+        if (count < NAMED)
+            text_addf(out, "%s%s", count ? ", " : "", result_text_at(point, "hardware"));
+        count++;
+    }
+    if (count > NAMED)
+        text_addf(out, " and %zu more", count - NAMED);
+}
+
+/* Each reason once, with its devices.  Points that cannot run are the last ones. */
 static void put_missing(const struct layout *layout, const char *before, struct text *out)
 {
     const struct result_item *first = layout->first;
@@ -253,13 +285,11 @@ static void put_missing(const struct layout *layout, const char *before, struct 
         first = result_next(layout->points, first);
     for (const struct result_item *point = first; point;
          point = result_next(layout->points, point)) {
-        bool is_new = true;
-        for (const struct result_item *k = first; is_new && k != point;
-             k = result_next(layout->points, k))
-            is_new = result_number_at(k, "view.device") != result_number_at(point, "view.device") ||
-                     !str_equal(missing(k), missing(point));
-        if (is_new)
-            text_addf(out, "%s%s: %s\n", before, result_text_at(point, "hardware"), missing(point));
+        if (is_repeated(layout, first, point, false))
+            continue;
+        text_add(out, before);
+        put_devices(layout, first, point, out);
+        text_addf(out, ": %s\n", missing(point));
     }
 }
 
@@ -286,7 +316,29 @@ static void put_lengths(const struct layout *layout, struct text *out)
     text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
 }
 
-/* The conclusion: "lowest: ~19 mJ per sample (h200, fp16, batch 8)", if the rows are alternatives. */
+static const char *demand_word(const struct layout *layout)
+{
+    if (layout->contexts)
+        return layout->prompts ? "prompt and context" : "context";
+    return result_flag_at(layout->root, "view.has_phases") ? "prompt" : "input length";
+}
+
+/* Said first: no estimate meets the limits, at all or for some demands. */
+static void put_unmet(const struct layout *layout, struct text *out)
+{
+    size_t demands = (size_t)result_number_at(layout->root, "view.demands");
+    size_t within = (size_t)result_number_at(layout->root, "view.demands_within_limits");
+    if (!result_flag_at(layout->root, "view.has_limits") || within == demands)
+        return;
+    if (within == 0)
+        text_addf(out, "none of %zu estimates meets the limits\n   ", layout->able);
+    else
+        text_addf(out, "no estimate meets the limits for %zu of %zu %ss\n   ", demands - within,
+                  demands, demand_word(layout));
+}
+
+/* The conclusion: "lowest: ~19 mJ per sample (h200, fp16, batch 8)", if the rows are alternatives.  Rows within the
+ * limits are the first ones. */
 static void put_cheapest(const struct layout *layout, struct text *out)
 {
     const struct result_item *best = layout->first;
@@ -299,8 +351,10 @@ static void put_cheapest(const struct layout *layout, struct text *out)
     words_add(words, "batch %.0f", result_number_at(best, "batch"));
     if (result_number_at(layout->root, "view.demands") == 1 && is_known(joules) &&
         result_flag_at(best, "view.is_known_to_fit"))
-        text_addf(out, "lowest: ~%s per %s (%s)\n   ", format_rough(energy, joules, "J"),
-                  result_text_at(best, "each.unit"), words);
+        text_addf(out, "lowest%s: ~%s per %s (%s)\n   ",
+                  str_equal(result_text_at(best, "budget.verdict"), "PASS") ? " within the limits"
+                                                                          : "",
+                  format_rough(energy, joules, "J"), result_text_at(best, "each.unit"), words);
 }
 
 static void put_title(const struct layout *layout, bool is_markdown, bool color, struct text *out)
@@ -309,6 +363,7 @@ static void put_title(const struct layout *layout, bool is_markdown, bool color,
     text_addf(out, "%s%s%s%s, %s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
               result_text_at(layout->root, "model"), color ? "\033[0m" : "",
               layout->runtimes ? "usual runtimes" : result_text_at(layout->root, "view.runtime"));
+    put_unmet(layout, out);
     put_cheapest(layout, out);
     text_addf(out, "%zu estimate%s", layout->able, str_plural(layout->able));
     if (!layout->batches)
@@ -329,12 +384,8 @@ static void put_frontier(const struct layout *layout, const char *mark, struct t
     if (!size)
         return;
     if (layout->prompts || layout->contexts) {
-        const char *demand =
-            result_flag_at(layout->root, "view.has_phases") ? "prompt" : "input length";
-        if (layout->contexts)
-            demand = layout->prompts ? "prompt and context" : "context";
         text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", mark,
-                  demand, size, layout->able);
+                  demand_word(layout), size, layout->able);
     } else {
         text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", mark,
                   words_each(each, result_text_at(layout->root, "unit")), size, layout->able);

@@ -235,6 +235,8 @@ static void write_checks(const struct result_item *model, struct text *out)
         text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
                   100 * closure,
                   result_number_at(model, "closure_pass") == 1 ? "passed" : "FAILED");
+    else if (result_text_at(model, "closure_unknown")[0])
+        text_addf(out, "   closure not determined: %s\n", result_text_at(model, "closure_unknown"));
     if (is_known(null))
         text_addf(out, "   null test: two halves of the same work differ by %s%s: %s\n",
                   null < 0 ? "" : "+",

@@ -341,15 +341,49 @@ static void set_balance(struct layers_model *model)
     model->total.active_joules = model->total.joules - model->idle_joules;
     model->unattributed_joules = model->total.joules - idle - joules;
     /* Excluding idle energy, which always matches: if there is little active energy, idle would hide any error of the
-     * other parts, and a difference within its error would not be meaningful. */
-    double active = model->total.joules - idle;
-    double error = hypot(model->total.statistical,
-                         model->fit.has_idle ? model->fit.idle_sigma * workload_pass_s(model) : 0);
+     * other parts, and a difference within its error would not be meaningful.  Without idle the sum of the components
+     * is fitted to the total itself. */
+    double active = model->total.joules - model->idle_joules;
+    double error = hypot(model->total.statistical, model->fit.idle_sigma * workload_pass_s(model));
     model->closure = joules / active;
     model->closes =
         model->closure >= 0.9 && model->closure <= 1.1 && active > CLOSURE_SIGMAS * error;
     double awake = model->awake.watts - model->fit.idle_watts;
     model->awake_joules = awake > 0 ? fmin(awake * busy, joules) : awake <= 0 ? 0 : UNKNOWN;
+}
+
+/* Above this share of the energy, that of other processes hides an error of the balance as large as the closure may
+ * be off. */
+#define FOREIGN_MAX 0.1
+
+/* Why the balance says nothing about the components; "": it does. */
+static void explain_no_closure(const struct layers_model *model, char *why, size_t size)
+{
+    const struct summary_conditions *figures = &model->conditions.figures;
+    double foreign = figures->background_joules / model->conditions.joules;
+    str_copy(why, size, "");
+    if (!model->fit.has_idle)
+        str_copy(why, size, "idle power is unknown");
+    else if (model->conditions.joules > 0 && foreign > FOREIGN_MAX)
+        str_format(why, size, "other processes used about %.0f %% of the energy", 100 * foreign);
+    for (size_t i = 0; !why[0] && i < figures->finding_count; i++) {
+        const struct finding *one = &figures->findings[i];
+        bool is_load =
+            finding_is(one, FINDING_BACKGROUND_CPU) || finding_is(one, FINDING_BACKGROUND_GPU);
+        if (is_load && one->severity == FINDING_INVALID)
+            str_copy(why, size, one->text);
+    }
+}
+
+void attribution_check(struct layers_model *model)
+{
+    if (!model->gave_energy)
+        return;
+    explain_no_closure(model, model->no_closure, sizeof model->no_closure);
+    if (model->no_closure[0]) {
+        model->closure = UNKNOWN;
+        model->closes = false;
+    }
 }
 
 static void set_no_energy(struct layers_model *model, const char *reason)

@@ -395,6 +395,7 @@ static void finish(struct campaign *c)
     layers_count_work(model, c->options->batch, c->options->generate, c->workload.ubatch);
     attribution_energy(model, c->options->seed);
     take_conditions(c);
+    attribution_check(model);
     if (model->window_count)
         ledger_take(c->session->sampler, model->windows[0].from,
                     model->windows[model->window_count - 1].to, NULL, &model->ledger);

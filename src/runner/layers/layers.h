@@ -142,10 +142,11 @@ struct layers_model {
     char work_unknown[320];                           /* why; "" if they are known */
     struct energy total;                              /* of a pass, measured */
     double idle_joules, component_joules, component_sigma, unattributed_joules;
-    double systematic;   /* of the sensors' calibration, relative; not part of any sigma */
-    double awake_joules; /* part of the components' joules that busy-waiting threads would use */
-    double closure;      /* sum of components / measured active energy */
-    bool closes;         /* closure is within 0.9 .. 1.1 */
+    double systematic;    /* of the sensors' calibration, relative; not part of any sigma */
+    double awake_joules;  /* part of the components' joules that busy-waiting threads would use */
+    double closure;       /* sum of components / measured active energy; UNKNOWN: see no_closure */
+    bool closes;          /* closure is within 0.9 .. 1.1 */
+    char no_closure[320]; /* why the balance cannot be checked; "": it can */
     double overhead, overhead_sigma;
     double null_difference, null_sigma; /* between rounds with even and odd numbers, relative */
     bool null_holds;

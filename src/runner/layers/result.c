@@ -361,7 +361,9 @@ static void fill_checks(const struct layers_model *model, struct layers_result *
     if (model->gave_energy) {
         out->attribution = model->is_nnls ? "nnls" : "time-share";
         out->method = model->total.method == METHOD_ESTIMATED ? "estimated" : out->attribution;
-        out->closure_pass = (int8_t)model->closes;
+        out->closure_unknown = model->no_closure[0] ? model->no_closure : NULL;
+        if (is_known(model->closure))
+            out->closure_pass = (int8_t)model->closes;
     }
     out->granularity = layers_granularity_name(model->granularity);
     out->rounds = model->rounds;

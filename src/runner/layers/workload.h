@@ -102,5 +102,7 @@ void attribution_times(struct layers_model *model, struct layers_setting *settin
 
 /* Fills everything else, after the times.  If the energy is unknown, stores the reason instead of an error. */
 void attribution_energy(struct layers_model *model, unsigned seed);
+/* After the conditions are concluded: withdraws the closure of a balance that idle power or other processes decide. */
+void attribution_check(struct layers_model *model);
 
 #endif

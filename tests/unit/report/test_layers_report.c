@@ -64,6 +64,20 @@ static void idle_and_busy_waiting_power_are_one_line(void **state)
     }
 }
 
+static void an_undetermined_closure_has_its_reason_and_no_verdict(void **state)
+{
+    (void)state;
+    struct layers_result model = model_at(UNKNOWN, UNKNOWN);
+    struct layers_results results = {.models = &model, .count = 1};
+    struct text text = {0};
+    model.closure_unknown = "idle power is unknown";
+    print(&results, PRINT_TABLE, &text);
+    assert_non_null(
+        strstr(text_get(&text), "\n   closure not determined: idle power is unknown\n"));
+    assert_null(strstr(text_get(&text), "passed"));
+    text_release(&text);
+}
+
 static void models_are_compared(void **state)
 {
     (void)state;
@@ -109,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_and_busy_waiting_power_are_one_line),
+        cmocka_unit_test(an_undetermined_closure_has_its_reason_and_no_verdict),
         cmocka_unit_test(models_are_compared),
         cmocka_unit_test_setup_teardown(results_of_several_models_are_read_back, tree_set_up,
                                         tree_tear_down),

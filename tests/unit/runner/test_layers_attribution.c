@@ -139,6 +139,7 @@ static void run_attribution(struct scene *scene)
     for (unsigned s = 0; s < SETTINGS; s++)
         attribution_times(&scene->model, &scene->model.settings[s], &scene->times[s]);
     attribution_energy(&scene->model, 1);
+    attribution_check(&scene->model);
     scene->reported.models = calloc(1, sizeof *scene->reported.models);
     scene->reported.count = 1;
     layers_result_fill(&scene->model, &(struct layers_options){.batch = 1}, scene->reported.models);
@@ -304,8 +305,8 @@ static void a_dead_sensor_is_unknown_with_its_reason(void **state)
     end(&scene);
 }
 
-/* Without idle windows, idle energy is in the components, and the balance still closes. */
-static void without_a_baseline_idle_is_unknown(void **state)
+/* Without idle windows, idle energy is in the components, so that their sum matches whatever they are. */
+static void without_a_baseline_idle_and_closure_are_unknown(void **state)
 {
     (void)state;
     static struct scene scene;
@@ -316,6 +317,42 @@ static void without_a_baseline_idle_is_unknown(void **state)
     assert_false(is_known(scene.model.idle_joules));
     assert_near(scene.model.component_joules + scene.model.unattributed_joules,
                 scene.model.total.joules, 1e-9);
+    assert_false(is_known(scene.reported.models->closure));
+    assert_int_equal(scene.reported.models->closure_pass, -1);
+    assert_string_equal(scene.reported.models->closure_unknown, "idle power is unknown");
+    end(&scene);
+}
+
+/* Energy of other processes is attributed to components, too: the sum matches, the components do not. */
+static void energy_of_other_processes_leaves_no_closure(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    struct conditions *conditions = &scene.model.conditions;
+    begin(&scene);
+    conditions->joules = 100;
+    conditions->figures.background_joules = 62;
+    run_attribution(&scene);
+    assert_true(is_known(scene.model.component_joules));
+    assert_false(is_known(scene.reported.models->closure));
+    assert_int_equal(scene.reported.models->closure_pass, -1);
+    assert_string_equal(scene.reported.models->closure_unknown,
+                        "other processes used about 62 % of the energy");
+    end(&scene);
+    begin(&scene);
+    conditions->joules = 100;
+    conditions->figures.background_joules = 3;
+    run_attribution(&scene);
+    assert_int_equal(scene.reported.models->closure_pass, 1);
+    assert_null(scene.reported.models->closure_unknown);
+    end(&scene);
+    begin(&scene);
+    conditions->figures.findings[0] = (struct finding){
+        .code = "background_gpu", .severity = FINDING_INVALID, .text = "others used the GPU"};
+    conditions->figures.finding_count = 1;
+    run_attribution(&scene);
+    assert_int_equal(scene.reported.models->closure_pass, -1);
+    assert_string_equal(scene.reported.models->closure_unknown, "others used the GPU");
     end(&scene);
 }
 
@@ -328,7 +365,8 @@ int main(void)
         cmocka_unit_test(the_null_test_passes_for_equal_and_fails_for_unequal_halves),
         cmocka_unit_test(short_windows_are_rejected),
         cmocka_unit_test(a_dead_sensor_is_unknown_with_its_reason),
-        cmocka_unit_test(without_a_baseline_idle_is_unknown),
+        cmocka_unit_test(without_a_baseline_idle_and_closure_are_unknown),
+        cmocka_unit_test(energy_of_other_processes_leaves_no_closure),
     };
     return RUN_TESTS(tests);
 }
