@@ -153,7 +153,7 @@ static enum arrow_type type_of(const struct jv *example)
 static void add_metadata(struct arrow_field *parent, const char *name, const struct jv *metadata)
 {
     struct arrow_field *field = arrow_field_add(parent, name, ARROW_STRUCT);
-    JV_EACH (child, jv_is_object(metadata) ? jv_first(metadata) : NULL)
+    JV_EACH (child, jv_first_member(metadata))
         arrow_field_add(field, jv_key(child), type_of(child));
 }
 
