@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures how often the ± of `ipw optimize` covers the true saving, and how often it recommends a useless setting.
 
-    $ research/simulate-optimize.py [--trials 400] [--ipw build/ipw]
+    $ research/simulate-optimize.py [--trials 400] [--ipw build/ipw] [--laws [--curves 208] [--seed 1]]
 
 Sweeps are simulated from formulas with noise per run, so that the true saving of the recommended setting is known.  The
-table in docs/power-models.md is its output."""
+table in docs/power-models.md is its output; with --laws, those of simulated curves in docs/measurements.md."""
 
 import argparse
 import json
+import math
 import random
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/cli"))
+import clock_laws  # noqa: E402
 from sweeps import write_sweep  # noqa: E402
 
 
@@ -39,9 +41,6 @@ def settings(count, saving):
 
 # name, knob, true values, runs per setting, relative noise of a run
 SCENARIOS = [
-    ("24 clocks, fitted, 1 run, noise 1 %", "gpu-clock", clocks(24), 1, 0.01),
-    ("24 clocks, fitted, 1 run, noise 3 %", "gpu-clock", clocks(24), 1, 0.03),
-    ("24 clocks, fitted, 3 runs, noise 3 %", "gpu-clock", clocks(24), 3, 0.03),
     ("5 clocks, measured, 3 runs, noise 2 %", "gpu-clock", clocks(5), 3, 0.02),
     ("4 settings up to 20 %, 2 runs, noise 2 %", "n", settings(4, 0.2), 2, 0.02),
     ("4 settings up to 20 %, 3 runs, noise 5 %", "n", settings(4, 0.2), 3, 0.05),
@@ -80,11 +79,36 @@ def trial(arguments, scenario, seed):
     return abs(error) <= report["savings_pct"]["plus_minus"], error, report["savings_pct"]["plus_minus"], saving
 
 
+def print_score(title, found):
+    print(f"| {title} | {found.claims} of {found.curves} | {found.covered:.0f} % | {found.width:.2f} | {found.bias:+.2f} | "
+          f"{found.regret:.2f} % | {found.over_limit} | {found.measured_over} |", flush=True)
+
+
+def print_laws(arguments):
+    asked = ((("--objective", "edp"), 1, math.inf), (("--objective", "energy", "--max-slowdown", 5), 0, 5))
+    for laws in (clock_laws.LAWS, clock_laws.HELD_OUT_LAWS):
+        made = clock_laws.curves(arguments.curves, arguments.seed, laws)
+        for options, exponent, limit in asked:
+            with tempfile.TemporaryDirectory() as folder:
+                reports = clock_laws.recommendations(arguments.ipw, made, Path(folder) / "laws.csv", *options)
+            print(f"\n{' '.join(map(str, options))}\n")
+            print("| law | lower clock | ± covers | median ± | bias | regret | over the limit | by own runs |\n|---" + "|---" * 7 + "|")
+            for law in laws:
+                print_score(law, clock_laws.score([one for one in made if one.law == law], reports, exponent, limit))
+            print_score("all", clock_laws.score(made, reports, exponent, limit))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--ipw", default="build/ipw")
+    parser.add_argument("--laws", action="store_true")
+    parser.add_argument("--curves", type=int, default=208)
+    parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.laws:
+        print_laws(arguments)
+        return
     print("| sweep | recommended | of these, ± covers the true saving | bias | mean ± |\n|---|---|---|---|---|")
     for scenario in SCENARIOS:
         with ThreadPoolExecutor(2) as pool:

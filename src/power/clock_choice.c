@@ -1,6 +1,6 @@
-/* Both ends of a saving come from one fit, so that common errors cancel: its ± is how much the saving at the chosen
- * clock changes when the model is refitted without every fifth clock (a jackknife), and the clocks that those fits
- * select give the regret.  Without refits it is the scatter of measurements about the fit at both ends.
+/* Both ends of a saving come from one fit, so that common errors cancel: its ± is that of the change of the energy
+ * between the two clocks, which the fit of a sweep knows; without one, that of the fit at either end.  The clocks that
+ * refits without every fifth clock select give the regret.
  *
  * Measurements that are not fitted have the scatter of their repeats (power/repeat_scatter.h). */
 #include "power/clock_choice.h"
@@ -21,8 +21,6 @@
 #include "stats/fit.h"
 
 enum { REFITS = 5 };
-/* Student's t of FREQ_LEVEL with REFITS - 1 degrees of freedom. */
-#define REFIT_T 2.1318
 /* With fewer clocks, a fit without a fifth of them would no longer be a fit of a sweep. */
 enum { REFIT_MIN = POWER_SWEEP_MIN * REFITS / (REFITS - 1) };
 #define SAME_MHZ 0.5 /* drivers round 7.5 MHz steps */
@@ -44,7 +42,8 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_UNCHECKED, "measurements_unavailable"},
                  {CHOICE_NO_REPEATS, "no_repeats"},
                  {CHOICE_BELOW_MAX, "highest_clock_not_measured"},
-                 {CHOICE_NEAR_SLO, "slo_within_uncertainty"}};
+                 {CHOICE_NEAR_SLO, "slo_within_uncertainty"},
+                 {CHOICE_PREDICTED, "clock_not_measured"}};
     for (size_t i = 0; i < COUNT_OF(NAMES); i++)
         if (choice->flags & NAMES[i].flag)
             take(context, NAMES[i].name);
@@ -180,6 +179,8 @@ static enum err predict_points(const struct freq_model *model, const struct freq
         points[i] = optimize_point_unknown();
         points[i].freq_mhz = mhz[i];
         points[i].is_extrapolated = rows[i].is_extrapolated;
+        points[i].has_change = rows[i].has_change;
+        memcpy(points[i].change, rows[i].change, sizeof points[i].change);
         memcpy(points[i].figures, rows[i].figures, sizeof points[i].figures);
     }
     free(rows);
@@ -221,12 +222,94 @@ static void measured_points(const struct clock_question *q, struct clock_choice 
     out->flags |= CHOICE_MEASURED;
 }
 
-/* ---- uncertainty ---- */
-
 static double saving_of(const struct optimize_point *point, const struct optimize_point *baseline)
 {
     return 1 - point->figures[FREQ_ENERGY_J].value / baseline->figures[FREQ_ENERGY_J].value;
 }
+
+/* ---- what was measured at the clocks of a fit ---- */
+
+static const struct freq_sample *sample_at(const struct freq_curve *curve, double mhz)
+{
+    for (size_t i = 0; i < curve->count; i++)
+        if (fabs(curve->samples[i].freq_mhz - mhz) <= SAME_MHZ)
+            return &curve->samples[i];
+    return NULL;
+}
+
+static double sample_figure(const struct freq_sample *sample, enum freq_figure figure)
+{
+    if (figure == FREQ_POWER_W)
+        return sample->power_w;
+    return figure == FREQ_TIME_S ? sample->time_s : sample->energy_j;
+}
+
+/* How far a sample may be from the fit: the FREQ_LEVEL interval of one sample, by the median of all of them. */
+static void sample_tolerances(const struct freq_curve *curve, const struct clock_choice *choice,
+                              double *tolerances)
+{
+    const double LEVEL_Z = 1.645;
+    double *off = xcalloc(choice->count + 1, sizeof *off);
+    for (enum freq_figure k = 0; k < FREQ_FIGURES; k++) {
+        size_t known = 0;
+        for (size_t i = 0; i < choice->count; i++) {
+            const struct freq_sample *sample = sample_at(curve, choice->points[i].freq_mhz);
+            double value = choice->points[i].figures[k].value;
+            if (sample && is_known(log(sample_figure(sample, k) / value)))
+                off[known++] = fabs(log(sample_figure(sample, k) / value));
+        }
+        tolerances[k] = known ? LEVEL_Z * 1.4826 * select_median(off, known) : 0;
+    }
+    free(off);
+}
+
+/* ln of measured over fitted energy at a point. */
+static double energy_off(const struct optimize_point *point, const struct freq_sample *sample)
+{
+    return log(sample->energy_j / point->figures[FREQ_ENERGY_J].value);
+}
+
+/* Whether what was measured at a point exceeds a limit that the fit meets, or shows another change of the energy than
+ * the fit, by more than its ±: at a step that the curve rounds off, or an outlier. */
+static bool contradicts(const struct optimize_goal *goal, const struct optimize_point *baseline,
+                        double baseline_off, const struct optimize_point *point,
+                        const struct freq_sample *sample, const double *tolerances)
+{
+    struct optimize_point least = *point;
+    double tolerance[FREQ_FIGURES];
+    for (enum freq_figure k = 0; k < FREQ_FIGURES; k++) {
+        tolerance[k] = point->has_change ? point->change[k] : tolerances[k];
+        least.figures[k].value = sample_figure(sample, k) * exp(-tolerance[k]);
+    }
+    if (fabs(energy_off(point, sample) - baseline_off) > tolerance[FREQ_ENERGY_J])
+        return true;
+    return !optimize_violations(goal, baseline, point) &&
+           optimize_violations(goal, baseline, &least);
+}
+
+/* Marks clocks that are no optimum since their own measurement contradicts it.  If that at fmax contradicts the fit,
+ * every saving is that uncertain. */
+static void check_against_samples(const struct clock_question *q, struct clock_choice *out)
+{
+    double tolerances[FREQ_FIGURES], off = 0;
+    const struct freq_sample *top = sample_at(q->curve, out->baseline.freq_mhz);
+    if (!q->data)
+        return;
+    sample_tolerances(q->curve, out, tolerances);
+    if (top)
+        off = known_or(energy_off(&out->baseline, top), 0);
+    for (size_t i = 0; i + 1 < out->count; i++) { /* the last is the baseline */
+        struct optimize_point *point = &out->points[i];
+        const struct freq_sample *sample = sample_at(q->curve, point->freq_mhz);
+        if (fabs(off) > tolerances[FREQ_ENERGY_J])
+            point->change[FREQ_ENERGY_J] = hypot(point->change[FREQ_ENERGY_J], off);
+        point->is_predicted = !sample;
+        point->is_contradicted =
+            sample && contradicts(&q->goal, &out->baseline, off, point, sample, tolerances);
+    }
+}
+
+/* ---- uncertainty ---- */
 
 /* Refits without the samples fold, fold + REFITS ... and predicts points[] at the clocks of the choice's points. */
 static enum err refit(const struct clock_question *q, const struct clock_choice *choice,
@@ -253,157 +336,59 @@ static enum err refit(const struct clock_question *q, const struct clock_choice 
     return err;
 }
 
-/* Savings at each clock by the refits, and the clocks that they would have chosen. */
-static enum err errors_by_refits(const struct clock_question *q, struct clock_choice *out,
+/* The objective at the clocks that refits would have chosen. */
+static enum err regret_by_refits(const struct clock_question *q, struct clock_choice *out,
                                  struct error *why)
 {
     struct freq_sample *samples = xcalloc(q->curve->count, sizeof *samples);
     struct optimize_point *points = xcalloc(out->count, sizeof *points);
-    struct online *savings = xcalloc(out->count, sizeof *savings);
+    struct online regrets = {0};
     enum err err = ERR_OK;
-    double regret = 0, max = 0;
-    size_t picked = 0;
     for (size_t fold = 0; !err && fold < REFITS; fold++) {
         err = refit(q, out, fold, samples, points, why);
         if (err)
             break;
-        const struct optimize_point *baseline = &points[out->count - 1];
-        struct optimum at = optimize_pick(&q->goal, baseline, points, out->count);
-        for (size_t i = 0; i < out->count; i++)
-            online_add(&savings[i], saving_of(&points[i], baseline));
-        if (at.is_found) {
-            double excess =
-                optimize_objective(&q->goal, &out->points[at.best]) / out->optimum.objective - 1;
-            regret += fmax(0, excess); /* a pick outside the limits may have a lower objective */
-            max = fmax(max, excess);
-            picked++;
-        }
+        struct optimum at = optimize_pick(&q->goal, &points[out->count - 1], points, out->count);
+        if (!at.is_found)
+            continue;
+        double excess =
+            optimize_objective(&q->goal, &out->points[at.best]) / out->optimum.objective - 1;
+        online_add(&regrets, fmax(0, excess)); /* a pick outside the limits may be lower */
     }
-    for (size_t i = 0; !err && i < out->count; i++)
-        if (savings[i].count == REFITS)
-            out->points[i].saving_error =
-                REFIT_T * sqrt(savings[i].squares * (REFITS - 1) / REFITS);
-    if (!err && is_known(out->points[out->optimum.best].saving_error)) {
-        out->error_method = "refits that leave out every fifth clock";
+    if (!err) {
         out->refits = REFITS;
-        out->regret_mean = picked ? regret / (double)picked : UNKNOWN;
-        out->regret_max = picked ? max : UNKNOWN;
+        out->regret_mean = online_mean(&regrets);
+        out->regret_max = online_max(&regrets);
     }
     free(samples);
     free(points);
-    free(savings);
     return err;
 }
 
-/* Widens the refits' interval to that of the fit: where times do not follow the model, all refits err alike. */
+/* Of a sweep: the change of the energy between both ends of one fit. */
+static void errors_by_changes(struct clock_choice *out)
+{
+    for (size_t i = 0; i < out->count; i++)
+        if (out->points[i].has_change)
+            out->points[i].saving_error = (1 - saving_of(&out->points[i], &out->baseline)) *
+                                          out->points[i].change[FREQ_ENERGY_J];
+    if (is_known(out->points[out->optimum.best].saving_error))
+        out->error_method = "smooth curves through the sweep, with their lack of fit";
+}
+
+/* Without a fit of a sweep: its interval at both ends. */
 static void errors_by_intervals(struct clock_choice *out)
 {
     const struct freq_value *base = &out->baseline.figures[FREQ_ENERGY_J];
-    bool is_wider = false;
     for (size_t i = 0; i < out->count; i++) {
         const struct freq_value *at = &out->points[i].figures[FREQ_ENERGY_J];
-        double error = (1 - saving_of(&out->points[i], &out->baseline)) *
-                       hypot(at->high / at->value - 1, base->high / base->value - 1);
-        is_wider |= i == out->optimum.best && !(out->points[i].saving_error >= error);
-        out->points[i].saving_error = fmax(out->points[i].saving_error, error);
+        out->points[i].saving_error = (1 - saving_of(&out->points[i], &out->baseline)) *
+                                      hypot(at->high / at->value - 1, base->high / base->value - 1);
     }
-    if (!is_wider)
-        return;
     if (is_known(out->points[out->optimum.best].saving_error))
         out->error_method = "interval of the fit at both ends";
     else
         out->flags |= CHOICE_NO_INTERVAL;
-}
-
-/* Deviation of measured from fitted energy, in ln, along the clocks: medians of a few neighbors each. */
-struct residuals {
-    double *mhz, *off;
-    size_t count;
-    double scatter; /* standard deviation of one deviation */
-};
-
-/* Scatter of each value about the mean of its neighbors, independent of the fit. */
-static double scatter_of(const double *off, size_t count, double *scratch)
-{
-    for (size_t i = 1; i + 1 < count; i++)
-        scratch[i - 1] = fabs(off[i] - (off[i - 1] + off[i + 1]) / 2);
-    sort_ascending(scratch, count - 2);
-    return 1.4826 / sqrt(1.5) * quantile_sorted(scratch, count - 2, 0.5);
-}
-
-/* out->mhz and out->off have capacity for every sample, as do points and scratch. */
-static enum err find_residuals(const struct clock_question *q, struct optimize_point *points,
-                               double *scratch, struct residuals *out, struct error *why)
-{
-    enum { GROUPS = 24 };
-    const struct freq_curve *curve = q->curve;
-    size_t known = 0;
-    for (size_t i = 0; i < curve->count; i++)
-        out->mhz[i] = curve->samples[i].freq_mhz;
-    enum err err = predict_points(q->model, curve, out->mhz, curve->count, points, why);
-    for (size_t i = 0; !err && i < curve->count; i++) {
-        double fitted = points[i].figures[FREQ_ENERGY_J].value;
-        out->mhz[known] = points[i].freq_mhz;
-        out->off[known] = log(curve->samples[i].energy_j / fitted);
-        known += is_known(out->off[known]);
-    }
-    size_t size = known > GROUPS ? known / GROUPS : 1;
-    for (size_t from = known % size; !err && from < known; from += size) { /* to fmax */
-        memcpy(scratch, out->off + from, size * sizeof *scratch);
-        sort_ascending(scratch, size);
-        out->mhz[out->count] = (out->mhz[from] + out->mhz[from + size - 1]) / 2;
-        out->off[out->count++] = quantile_sorted(scratch, size, 0.5);
-    }
-    out->scatter = out->count >= REFIT_MIN ? scatter_of(out->off, out->count, scratch) : UNKNOWN;
-    return err;
-}
-
-/* Minimum, median and maximum of the three deviations around a clock. */
-static void residuals_at(const struct residuals *residuals, double mhz, double *three)
-{
-    size_t at = 1;
-    while (at + 2 < residuals->count &&
-           fabs(residuals->mhz[at + 1] - mhz) < fabs(residuals->mhz[at] - mhz))
-        at++;
-    memcpy(three, residuals->off + at - 1, 3 * sizeof *three);
-    sort_ascending(three, 3);
-}
-
-/* Where the deviations at both ends exceed the scatter, the ± covers the savings by any of the three around each
- * end: at fmax, which has neighbors on one side only, their median would be biased. */
-static void widen_at(const struct residuals *residuals, struct clock_choice *out, size_t i)
-{
-    const double SIGNIFICANT = 2.5, MEDIAN_OF_3 = 0.67, LEVEL_Z = 1.645;
-    struct optimize_point *point = &out->points[i];
-    double base[3], at[3], error = sqrt(2) * residuals->scatter; /* of a difference */
-    residuals_at(residuals, out->baseline.freq_mhz, base);
-    residuals_at(residuals, point->freq_mhz, at);
-    double off = fmax(fabs(expm1(at[2] - base[0])), fabs(expm1(at[0] - base[2])));
-    double max = (1 - saving_of(point, &out->baseline)) * (off + LEVEL_Z * error);
-    if (!(fabs(at[1] - base[1]) > SIGNIFICANT * MEDIAN_OF_3 * error) || point->saving_error >= max)
-        return;
-    point->saving_error = max;
-    if (i == out->optimum.best)
-        out->error_method = "measurements around both ends, which the fit does not follow";
-}
-
-/* A curve outside the model's family deviates more at some clocks than at others, equally in all refits. */
-static enum err widen_by_residuals(const struct clock_question *q, struct clock_choice *out,
-                                   struct error *why)
-{
-    size_t count = q->curve->count;
-    struct optimize_point *points = xcalloc(count, sizeof *points);
-    double *scratch = xcalloc(count, sizeof *scratch);
-    struct residuals residuals = {.mhz = xcalloc(count, sizeof *residuals.mhz),
-                                  .off = xcalloc(count, sizeof *residuals.off)};
-    enum err err = find_residuals(q, points, scratch, &residuals, why);
-    for (size_t i = 0; !err && is_known(residuals.scatter) && i < out->count; i++)
-        widen_at(&residuals, out, i);
-    free(points);
-    free(scratch);
-    free(residuals.mhz);
-    free(residuals.off);
-    return err;
 }
 
 static unsigned repeats_flag(const struct clock_choice *choice)
@@ -433,7 +418,7 @@ static double errors_by_repeats(const struct optimize_goal *goal, struct clock_c
     return apart;
 }
 
-/* Pauses of the logs at both ends, which neither refits nor residuals include. */
+/* Pauses of the logs at both ends, which the curves do not show. */
 static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice *out)
 {
     double error = freq_samples_pause_error(curve->samples, curve->count) * sqrt(2);
@@ -582,6 +567,7 @@ static void set_result(const struct optimize_goal *goal, struct clock_choice *ou
             out->flags |= CHOICE_NEAR_SLO;
     out->saving = saving_of(best, &out->baseline);
     out->slowdown = best->figures[FREQ_TIME_S].value / out->baseline.figures[FREQ_TIME_S].value - 1;
+    out->flags |= best->is_predicted ? CHOICE_PREDICTED : 0;
     if (is_baseline(out, best))
         out->flags |= CHOICE_STAY;
     else if (is_lowest(out, best))
@@ -654,6 +640,8 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     if (err)
         return err;
     add_temperatures(q, out);
+    if (is_fitted)
+        check_against_samples(q, out);
     set_result(&q->goal, out);
     if (invalid)
         refuse(out, CHOICE_NO_OPTIMUM, invalid);
@@ -662,18 +650,17 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     bool is_refitted =
         q->curve->count >= REFIT_MIN && q->model->kind->has_probes && !q->model->kind->is_slow;
     if (is_refitted)
-        err = errors_by_refits(q, out, why);
-    if (!is_fitted) {
+        err = regret_by_refits(q, out, why);
+    if (is_fitted) {
+        errors_by_changes(out);
+    } else {
         out->flags |= repeats_flag(out);
         (void)errors_by_repeats(&q->goal, out);
     }
-    if (!is_known(out->points[out->optimum.best].saving_error) ||
-        (is_refitted && out->found[FINDING_NOISY_TIME]))
-        errors_by_intervals(out);
+    if (is_known(out->points[out->optimum.best].saving_error))
+        widen_by_pauses(q->curve, out);
     else
-        widen_by_pauses(q->curve, out); /* the intervals of the fit include it already */
-    if (!err && is_refitted && q->data)
-        err = widen_by_residuals(q, out, why);
+        errors_by_intervals(out); /* which include pauses already */
     out->saving_error = out->points[out->optimum.best].saving_error;
     check_significance(&q->goal, out);
     return err;
@@ -723,7 +710,7 @@ struct clock_effect clock_choice_at(const struct clock_choice *choice,
     for (size_t i = 0; choice->optimum.is_found && i < choice->count; i++) {
         const struct optimize_point *point = &choice->points[i];
         if (!(fabs(point->freq_mhz - mhz) <= SAME_MHZ) ||
-            optimize_violations(goal, &choice->baseline, point) ||
+            point->is_contradicted || optimize_violations(goal, &choice->baseline, point) ||
             !is_known(optimize_objective(goal, point)))
             continue;
         effect.is_known = true;

@@ -22,6 +22,7 @@ enum choice_flag {
     CHOICE_NO_REPEATS = 512,    /* single runs as measured: differences may be noise */
     CHOICE_BELOW_MAX = 1024,    /* the GPU has higher clocks than were measured */
     CHOICE_NEAR_SLO = 2048,     /* the interval of a latency includes its SLO */
+    CHOICE_PREDICTED = 4096,    /* the best clock was not measured */
 };
 /* Calls back with the name of every flag and data check of a choice. */
 struct clock_choice;

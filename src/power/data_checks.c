@@ -14,6 +14,7 @@
 #include "core/xalloc.h"
 #include "core/units.h"
 #include "power/curve_fit.h"
+#include "power/smooth_fit.h"
 #include "power/sweep_points.h"
 #include "stats/descriptive.h"
 
@@ -395,6 +396,34 @@ static enum err residuals_of(const struct freq_curve *curve, struct time_residua
     return err;
 }
 
+/* The scatter of the times: about a smooth curve if the clocks determine one, else about the knee. */
+static double time_noise(const struct freq_curve *curve, double about_knee)
+{
+    double *mhz = xcalloc(2 * curve->count, sizeof *mhz), *seconds = mhz + curve->count;
+    size_t known = 0;
+    for (size_t i = 0; i < curve->count; i++)
+        if (curve->samples[i].time_s > 0) {
+            mhz[known] = curve->samples[i].freq_mhz;
+            seconds[known++] = curve->samples[i].time_s;
+        }
+    double noise = about_knee;
+    if (known >= SMOOTH_MIN) {
+        struct smooth_curve smooth;
+        smooth_fit(&(struct smooth_question){.mhz = mhz,
+                                             .figure = seconds,
+                                             .count = known,
+                                             .at_mhz = mhz,
+                                             .at_count = known,
+                                             .is_falling = true,
+                                             .has_steps = true},
+                   &smooth);
+        noise = smooth.noise;
+        smooth_curve_release(&smooth);
+    }
+    free(mhz);
+    return noise;
+}
+
 /* When a frequency was first measured: a sweep without order is assumed to start at fmax. */
 static double first_seq(const struct freq_points *points, size_t first, size_t end, double mhz)
 {
@@ -503,9 +532,10 @@ static void check_curve(struct checking *c, const struct freq_curve *curve, size
         c->err = residuals_of(curve, &r);
         if (!c->err && !is_final)
             check_baseline(c, curve, &r, first, end);
-        if (!c->err && is_final && r.spread > NOISE_MAX)
+        double noise = !c->err && is_final ? time_noise(curve, r.spread) : 0;
+        if (noise > NOISE_MAX)
             add_finding(c, FINDING_NOISY_TIME, &c->points->items[first], 0,
-                        "times scatter by %.1f %% around their fit", 100 * r.spread);
+                        "times scatter by %.1f %% around their fit", 100 * noise);
         free(r.relative);
     }
     if (c->err || !is_final)

@@ -5,6 +5,7 @@
 
 #include "core/xalloc.h"
 #include "stats/descriptive.h"
+#include "stats/distribution.h"
 
 struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
                                   size_t probe_count)
@@ -35,21 +36,33 @@ void freq_errors_init(struct freq_errors *errors, const struct freq_curves *curv
         errors->items[k] = xcalloc(samples, sizeof(double));
 }
 
-void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measured,
+void freq_errors_add(struct freq_errors *errors, const struct freq_curve *curve,
                      const struct freq_prediction *predicted)
 {
-    const double values[FREQ_FIGURES] = {measured->power_w, measured->time_s, measured->energy_j};
-    for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        double error = fabs(values[k] / predicted->figures[k].value - 1);
-        if (is_known(error))
-            errors->items[k][errors->count[k]++] = error;
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct freq_sample *measured = &curve->samples[i];
+        const double values[FREQ_FIGURES] = {measured->power_w, measured->time_s,
+                                             measured->energy_j};
+        for (size_t k = 0; k < FREQ_FIGURES; k++) {
+            double error = fabs(values[k] / predicted[i].figures[k].value - 1);
+            if (is_known(error))
+                errors->items[k][errors->count[k]++] = error;
+        }
     }
+    errors->curves++;
+}
+
+double freq_curves_factor(size_t curves)
+{
+    const double LEVEL_Z = 1.645; /* the limit for many curves */
+    return curves ? student_quantile(1 - FREQ_LEVEL, (double)curves) / LEVEL_Z : UNKNOWN;
 }
 
 void freq_errors_finish(struct freq_errors *errors, double *error)
 {
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        error[k] = conformal_quantile(errors->items[k], errors->count[k], FREQ_LEVEL);
+        error[k] = conformal_quantile(errors->items[k], errors->count[k], FREQ_LEVEL) *
+                   freq_curves_factor(errors->curves);
         free(errors->items[k]);
     }
     *errors = (struct freq_errors){0};
@@ -70,8 +83,8 @@ static enum err collect(const struct freq_model_kind *kind, const void *state,
     for (size_t i = 0; i < curve->count; i++)
         mhz[i] = curve->samples[i].freq_mhz;
     enum err err = kind->predict(state, &target, mhz, curve->count, out, why);
-    for (size_t i = 0; !err && i < curve->count; i++)
-        freq_errors_add(errors, &curve->samples[i], &out[i]);
+    if (!err)
+        freq_errors_add(errors, curve, out);
     free(out);
     free(mhz);
     /* An application without activities is not used for activity models. */

@@ -42,6 +42,10 @@ struct freq_prediction {
     double freq_mhz;
     struct freq_value figures[FREQ_FIGURES]; /* UNKNOWN: the model has no such figure */
     bool is_extrapolated;                    /* outside the clocks that were measured */
+    /* Of a sweep: half-widths of ln(figure / figure at fmax) as measurements at both clocks show it: errors that both
+     * ends of one fit share cancel. */
+    bool has_change;
+    double change[FREQ_FIGURES];
 };
 
 /* The target of a prediction.  Unknown figures are UNKNOWN or 0. */
@@ -156,13 +160,19 @@ enum err freq_calibrate(const struct freq_model_kind *kind, const void *state,
 struct freq_errors {
     double *items[FREQ_FIGURES];
     size_t count[FREQ_FIGURES];
+    size_t curves; /* that they are from */
 };
 /* With capacity for every sample of the curves. */
 void freq_errors_init(struct freq_errors *errors, const struct freq_curves *curves);
-void freq_errors_add(struct freq_errors *errors, const struct freq_sample *measured,
+/* predicted: one per sample of the curve. */
+void freq_errors_add(struct freq_errors *errors, const struct freq_curve *curve,
                      const struct freq_prediction *predicted);
 /* The half-widths; releases the errors. */
 void freq_errors_finish(struct freq_errors *errors, double *error);
+
+/* How much wider than the quantile of errors from that many curves the interval for another curve must be.  The samples
+ * of a curve err alike, so that it is the number of curves that counts: as Student's t for so many degrees of freedom. */
+double freq_curves_factor(size_t curves);
 
 /* The number of probes assumed by a calibration for a new application. */
 enum { FREQ_PROBES = 3, FREQ_PROBE_NEAR = 5 };

@@ -267,6 +267,25 @@ static bool is_scored(const struct trial *trial, size_t figure)
            is_known(trial->predicted.figures[figure].value) && is_known(measured_of(trial, figure));
 }
 
+/* The curves, or GPUs, with scored trials outside a group of folds of left-out applications or GPUs. */
+static size_t count_outside(const struct work *w, int group, int groups, size_t figure,
+                            bool is_gpus)
+{
+    const struct freq_curve *last = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        const struct trial *trial = &w->trials[i];
+        if (trial->fold % groups == group || !is_scored(trial, figure))
+            continue;
+        bool is_same = last == trial->curve;
+        if (is_gpus && last) /* the curves are sorted by them */
+            is_same = str_equal(last->gpu, trial->curve->gpu);
+        count += !is_same;
+        last = trial->curve;
+    }
+    return count;
+}
+
 /* A fold without an interval of its own gets that of the others' errors. */
 static void set_intervals(struct work *w, size_t figure)
 {
@@ -282,6 +301,10 @@ static void set_intervals(struct work *w, size_t figure)
                                            w->trials[i].predicted.figures[figure].value -
                                        1);
         double half = conformal_quantile(errors, known, FREQ_LEVEL);
+        if (!freq_protocol_leaks(w->options->protocol)) /* else rows of the same curves */
+            half *= freq_curves_factor(count_outside(w, group, GROUPS, figure, false));
+        if (w->options->protocol == FREQ_GPU)
+            half *= freq_curves_factor(count_outside(w, group, GROUPS, figure, true));
         for (size_t i = 0; i < w->count; i++) {
             struct freq_value *value = &w->trials[i].predicted.figures[figure];
             if (w->trials[i].fold % GROUPS == group && !is_known(value->low))

@@ -1,6 +1,6 @@
-/* linear, ridge, poly2, poly3: least squares of power and of relative time on the activities and the clock, and on
- * their products up to a degree.  Columns are standardized, as the ridge penalty requires; it also keeps cubes of
- * shares well conditioned. */
+/* linear, ridge, poly2, poly3: least squares (poly3: with a small ridge penalty) of power and of relative time on the
+ * activities and the clock, and on their products up to a degree.  Columns are standardized, as the ridge penalty
+ * requires; it also keeps cubes of shares well conditioned. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,9 @@
 
 enum { TERMS_MAX = 20, DEGREE_MAX = 3 }; /* (3 + 3 over 3) */
 #define RIDGE_DEFAULT 1.0
+/* Penalty of poly3, per row.  The activities of a few applications determine ten cubic terms poorly: without it, the
+ * surface is far off at activities between theirs. */
+#define CUBIC_RIDGE 0.01
 
 /* A number for each column. */
 struct row {
@@ -166,8 +169,11 @@ static enum err poly3_fit_model(const struct freq_curves *curves,
                                 const struct freq_model_options *options, void **state,
                                 struct error *why)
 {
+    size_t rows = 0;
     (void)options;
-    return regression_fit(curves, 3, 0, state, why);
+    for (size_t i = 0; i < curves->count; i++)
+        rows += curves->items[i].count;
+    return regression_fit(curves, 3, CUBIC_RIDGE * (double)rows, state, why);
 }
 
 /* ---- predicting ---- */
@@ -246,4 +252,4 @@ static enum err regression_check(const struct json_place *at, void *state)
 REGRESSION(linear, "least squares on activities and clock");
 REGRESSION(ridge, "ridge regression on activities and clock");
 REGRESSION(poly2, "least squares on polynomial features of degree 2");
-REGRESSION(poly3, "least squares on polynomial features of degree 3");
+REGRESSION(poly3, "ridge regression on polynomial features of degree 3");

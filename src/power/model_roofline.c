@@ -1,6 +1,7 @@
-/* roofline: for each application a time curve with a knee and a cubic power curve (power/curve_fit.h).  A new
- * application is predicted from its own probes, with the shape of the power curve learned from the others:
- * everything is relative to fmax and to the power there, so that it transfers to another GPU. */
+/* roofline: for each application that was swept, smooth curves of power and time (power/smooth_fit.h).  A new
+ * application is predicted from its own probes, by a time curve with a knee and a power curve whose shape is learned
+ * from the others (power/curve_fit.h): everything is relative to fmax and to the power there, so that it transfers to
+ * another GPU. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,17 @@
 #include "core/units.h"
 #include "power/curve_fit.h"
 #include "power/freq_model.h"
+#include "power/smooth_fit.h"
+#include "stats/correlation.h"
 #include "stats/descriptive.h"
+#include "stats/distribution.h"
+
+/* The smooth curves at one clock. */
+struct sweep_row {
+    double freq_mhz;
+    double power_w, time_s, window_s;
+    double change[FREQ_FIGURES]; /* as in struct freq_prediction */
+};
 
 /* The fit of one application, or of the probes of one. */
 struct roofline_fit {
@@ -20,6 +31,8 @@ struct roofline_fit {
     bool has_time;
     struct time_fit time, window;
     struct power_fit power;
+    struct sweep_row *sweep; /* ascending, up to fmax; none: the knee and the power curve */
+    size_t sweep_count;
     double error[FREQ_FIGURES]; /* relative, FREQ_LEVEL; UNKNOWN: use that of probes */
 };
 
@@ -39,6 +52,19 @@ static const struct json_field TIME_FIELDS[] = {
     BIND_NUMBER(time_fit, t0, "t0_s", .flags = FIELD_REQUIRED),
     BIND_NUMBER(time_fit, t1, "t1_s", .flags = FIELD_REQUIRED),
     BIND_NUMBER(time_fit, knee, "knee", .flags = FIELD_REQUIRED),
+    {0},
+};
+
+static const struct json_field SWEEP_FIELDS[] = {
+    BIND_NUMBER(sweep_row, freq_mhz, "freq_mhz", .flags = FIELD_REQUIRED | FIELD_ABOVE,
+                .max = INFINITY),
+    BIND_NUMBER(sweep_row, power_w, "power_w", .flags = FIELD_REQUIRED | FIELD_ABOVE,
+                .max = INFINITY),
+    BIND_NUMBER(sweep_row, time_s, "time_s", .flags = FIELD_REQUIRED | FIELD_ABOVE,
+                .max = INFINITY),
+    BIND_NUMBER(sweep_row, window_s, "window_s", .flags = FIELD_REQUIRED | FIELD_ABOVE,
+                .max = INFINITY),
+    BIND_VECTOR(sweep_row, change, "change_90", .flags = FIELD_REQUIRED),
     {0},
 };
 
@@ -65,6 +91,7 @@ static const struct json_field FIT_FIELDS[] = {
     BIND_NUMBER(roofline_fit, power.lowest, "lowest", .flags = FIELD_REQUIRED | FIELD_ABOVE,
                 .max = INFINITY),
     BIND_VECTOR(roofline_fit, error, "relative_error_90", .flags = FIELD_REQUIRED),
+    BIND_LIST(roofline_fit, sweep, sweep_count, SWEEP_FIELDS, "sweep", .flags = FIELD_LENIENT),
     {0},
 };
 
@@ -86,6 +113,9 @@ static enum err roofline_check(const struct json_place *at, void *state)
         if (!is_known(fit->power.c[0]))
             return json_refuse(at, "applications", "power_w of number %zu must not begin with null",
                                i);
+        for (size_t k = 1; k < fit->sweep_count; k++)
+            if (!(fit->sweep[k].freq_mhz > fit->sweep[k - 1].freq_mhz))
+                return json_refuse(at, "applications", "sweep of number %zu must ascend", i);
     }
     return ERR_OK;
 }
@@ -124,25 +154,70 @@ static enum err fit_times(const struct freq_sample *samples, size_t count, struc
     return err;
 }
 
+/* The knee and the power curve. */
+static struct sweep_row probed_row(const struct roofline_fit *fit, double mhz)
+{
+    double u = fit->fmax_mhz / mhz;
+    return (struct sweep_row){.freq_mhz = mhz,
+                              .power_w = power_fit_at(&fit->power, 1 / u),
+                              .time_s = fit->has_time ? time_fit_at(&fit->time, u) : UNKNOWN,
+                              .window_s = fit->has_time ? time_fit_at(&fit->window, u) : UNKNOWN};
+}
+
+/* Between two positive values, on logarithmic scales. */
+static double between(double low, double high, double share)
+{
+    return low * pow(high / low, share);
+}
+
+static struct sweep_row interpolated_row(const struct roofline_fit *fit, double mhz)
+{
+    size_t after = 1;
+    while (after + 1 < fit->sweep_count && fit->sweep[after].freq_mhz < mhz)
+        after++;
+    const struct sweep_row *low = &fit->sweep[after - 1], *high = &fit->sweep[after];
+    double share = log(mhz / low->freq_mhz) / log(high->freq_mhz / low->freq_mhz);
+    struct sweep_row row = {.freq_mhz = mhz,
+                            .power_w = between(low->power_w, high->power_w, share),
+                            .time_s = between(low->time_s, high->time_s, share),
+                            .window_s = between(low->window_s, high->window_s, share)};
+    for (size_t k = 0; k < FREQ_FIGURES; k++)
+        row.change[k] = low->change[k] + share * (high->change[k] - low->change[k]);
+    return row;
+}
+
+/* The curves of the sweep; outside it they continue in the form of the knee and the power curve. */
+static struct sweep_row sweep_row_at(const struct roofline_fit *fit, double mhz)
+{
+    double lowest = fit->sweep[0].freq_mhz, highest = fit->sweep[fit->sweep_count - 1].freq_mhz;
+    double inside = fmin(fmax(mhz, lowest), highest);
+    struct sweep_row row = interpolated_row(fit, inside);
+    if (inside == mhz)
+        return row;
+    struct sweep_row from = probed_row(fit, inside), to = probed_row(fit, mhz);
+    row.power_w = fmax(fit->power.idle_w, row.power_w * to.power_w / from.power_w);
+    row.time_s *= to.time_s / from.time_s;
+    row.window_s *= to.window_s / from.window_s;
+    return row;
+}
+
 static void predict_one(const struct roofline_fit *fit, double mhz, struct freq_prediction *out)
 {
-    double u = fit->fmax_mhz / mhz, power = power_fit_at(&fit->power, 1 / u);
-    double time = fit->has_time ? time_fit_at(&fit->time, u) : UNKNOWN;
-    double energy = fit->has_time ? power * time_fit_at(&fit->window, u) : UNKNOWN;
-    const double values[FREQ_FIGURES] = {power, time, energy};
-    *out = (struct freq_prediction){.freq_mhz = mhz};
+    struct sweep_row row = fit->sweep_count > 1 ? sweep_row_at(fit, mhz) : probed_row(fit, mhz);
+    const double values[FREQ_FIGURES] = {row.power_w, row.time_s, row.power_w * row.window_s};
+    *out = (struct freq_prediction){.freq_mhz = mhz, .has_change = fit->sweep_count > 1};
+    memcpy(out->change, row.change, sizeof out->change);
     out->is_extrapolated = mhz < 0.999 * fit->lowest_mhz || mhz > 1.001 * fit->highest_mhz;
     for (size_t k = 0; k < FREQ_FIGURES; k++)
         out->figures[k] = freq_value_within(values[k], fit->error[k]);
 }
 
 /* Half-widths from the residuals, with a correction for the degrees of freedom. */
-static void set_errors(const struct freq_sample *samples, size_t count, struct roofline_fit *fit)
+static void set_errors(const struct freq_sample *samples, size_t count, double parameters,
+                       struct roofline_fit *fit)
 {
-    enum { PARAMETERS = 4 };
-    double *errors = xmalloc((count + 1) * sizeof *errors);
-    double widen =
-        count > PARAMETERS ? sqrt((double)count / (double)(count - PARAMETERS)) : UNKNOWN;
+    double *errors = xmalloc((count + 1) * sizeof *errors), n = (double)count;
+    double widen = n > parameters ? sqrt(n / (n - parameters)) : UNKNOWN;
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
         size_t known = 0;
         for (size_t i = 0; i < count; i++) {
@@ -161,6 +236,144 @@ static void set_errors(const struct freq_sample *samples, size_t count, struct r
     free(errors);
 }
 
+/* ---- a sweep ---- */
+
+/* Curves with fewer clocks are evaluated at more, between which they are interpolated. */
+enum { SWEEP_ROWS_MIN = 48 };
+
+static int by_clock(const void *a, const void *b)
+{
+    return compare_numbers(((const struct freq_sample *)a)->freq_mhz,
+                           ((const struct freq_sample *)b)->freq_mhz);
+}
+
+/* The samples with a power, a time and a window, ascending and one per clock; returns how many. */
+static size_t complete_samples(const struct freq_sample *samples, size_t count, double *mhz,
+                               double *const *figures)
+{
+    struct freq_sample *sorted = xmalloc((count + 1) * sizeof *sorted);
+    size_t known = 0;
+    memcpy(sorted, samples, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_clock);
+    for (size_t i = 0; i < count; i++) {
+        const struct freq_sample *s = &sorted[i];
+        if (!(s->power_w > 0 && s->time_s > 0 && s->window_s > 0) ||
+            (known && !(s->freq_mhz > mhz[known - 1])))
+            continue;
+        mhz[known] = s->freq_mhz;
+        figures[0][known] = s->power_w;
+        figures[1][known] = s->time_s;
+        figures[2][known++] = s->window_s;
+    }
+    free(sorted);
+    return known;
+}
+
+/* The clocks that the curves are evaluated at: those measured, some between them, and fmax. */
+static double *sweep_clocks(const double *mhz, size_t count, double fmax_mhz, size_t *out_count)
+{
+    size_t parts = count < SWEEP_ROWS_MIN ? SWEEP_ROWS_MIN / count + 1 : 1;
+    double *out = xcalloc(parts * count + 1, sizeof *out);
+    *out_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        double next = i + 1 < count ? mhz[i + 1] : fmax_mhz;
+        for (size_t k = 0; k < parts && (k == 0 || next > mhz[i]); k++)
+            out[(*out_count)++] = mhz[i] + (next - mhz[i]) * (double)k / (double)parts;
+    }
+    if (out[*out_count - 1] < fmax_mhz)
+        out[(*out_count)++] = fmax_mhz;
+    return out;
+}
+
+/* Curves of real GPUs are not as smooth as splines: drivers change the voltage in steps of several clocks, which errs
+ * alike at neighboring samples.  The standard deviation of a curve is taken this many times. */
+#define LACK_OF_FIT 2.0
+
+static double sum_variance(double a, double b, double correlation)
+{
+    return square(a) + square(b) + 2 * correlation * a * b;
+}
+
+/* Half-width of the change of a product of two figures from fmax, whose errors are correlated: the uncertainty of the
+ * curves, and the scatter of the mean of two samples at each end, as a measurement of the change would have. */
+static double product_change(const struct smooth_curve *a, const struct smooth_curve *b,
+                             double correlation, double t, size_t i)
+{
+    double curves = sum_variance(a->change[i], b->change[i], correlation);
+    double samples = sum_variance(a->noise, b->noise, correlation);
+    double variance = square(LACK_OF_FIT) * curves + samples;
+    return t * sqrt(fmax(0, variance)) + fabs(a->moved[i] + b->moved[i]);
+}
+
+/* The same for one figure. */
+static double figure_change(const struct smooth_curve *curve, double t, size_t i)
+{
+    return t * hypot(LACK_OF_FIT * curve->change[i], curve->noise) + fabs(curve->moved[i]);
+}
+
+/* power, time, window */
+static void set_sweep(const struct smooth_curve *const *curves, size_t samples, const double *mhz,
+                      struct roofline_fit *fit)
+{
+    const struct smooth_curve *power = curves[0], *time = curves[1], *window = curves[2];
+    double outside = 1 - FREQ_LEVEL;
+    double power_t = student_quantile(outside, power->freedom);
+    double duration_t = student_quantile(outside, time->freedom);
+    double energy_t = student_quantile(outside, fmin(power->freedom, window->freedom));
+    struct correlation correlation; /* of the ranks: outliers are among the residuals */
+    spearman(power->residual, window->residual, samples, &correlation);
+    for (size_t i = 0; i < fit->sweep_count; i++)
+        fit->sweep[i] = (struct sweep_row){.freq_mhz = mhz[i],
+                                           .power_w = exp(power->value[i]),
+                                           .time_s = exp(time->value[i]),
+                                           .window_s = exp(window->value[i])};
+    for (size_t i = 0; i + 1 < fit->sweep_count; i++) { /* the last is fmax */
+        double *change = fit->sweep[i].change;
+        change[FREQ_POWER_W] = figure_change(power, power_t, i);
+        change[FREQ_TIME_S] = figure_change(time, duration_t, i);
+        change[FREQ_ENERGY_J] =
+            product_change(power, window, known_or(correlation.value, 0), energy_t, i);
+    }
+}
+
+/* The curves of a sweep, if it has enough clocks; returns the parameters of the fit. */
+static double fit_curves(const struct freq_sample *samples, size_t count, struct roofline_fit *fit)
+{
+    enum { CURVES = 3, KNEE_PARAMETERS = 4 };
+    double parameters = KNEE_PARAMETERS;
+    double *mhz = xcalloc(count + 1, sizeof *mhz), *figures[CURVES];
+    struct smooth_curve fitted[CURVES] = {0};
+    const struct smooth_curve *curves[CURVES] = {&fitted[0], &fitted[1], &fitted[2]};
+    for (size_t k = 0; k < CURVES; k++)
+        figures[k] = xcalloc(count + 1, sizeof *figures[k]);
+    size_t known = complete_samples(samples, count, mhz, figures);
+    if (known >= SMOOTH_MIN) {
+        double *at = sweep_clocks(mhz, known, fit->fmax_mhz, &fit->sweep_count);
+        fit->sweep = xcalloc(fit->sweep_count, sizeof *fit->sweep);
+        if (!memcmp(figures[1], figures[2], known * sizeof *figures[1]))
+            curves[2] = curves[1]; /* power was measured during the whole run */
+        for (size_t k = 0; k < CURVES; k++)
+            if (curves[k] == &fitted[k])
+                smooth_fit(&(struct smooth_question){.mhz = mhz,
+                                                     .figure = figures[k],
+                                                     .count = known,
+                                                     .at_mhz = at,
+                                                     .at_count = fit->sweep_count,
+                                                     .is_falling = k > 0,
+                                                     .has_steps = k > 0},
+                           &fitted[k]);
+        set_sweep(curves, known, at, fit);
+        parameters = (double)known - fmin(curves[0]->freedom, curves[1]->freedom);
+        free(at);
+    }
+    for (size_t k = 0; k < CURVES; k++) {
+        smooth_curve_release(&fitted[k]);
+        free(figures[k]);
+    }
+    free(mhz);
+    return parameters;
+}
+
 static enum err fit_samples(const struct freq_sample *samples, size_t count, double idle_w,
                             const struct power_prior *prior, struct roofline_fit *fit)
 {
@@ -175,9 +388,10 @@ static enum err fit_samples(const struct freq_sample *samples, size_t count, dou
     enum err err = power_fit(samples, count, fit->fmax_mhz, idle_w, prior, &fit->power);
     if (!err)
         err = fit_times(samples, count, fit);
-    if (!err && count >= POWER_SWEEP_MIN)
-        set_errors(samples, count, fit);
-    return err;
+    if (err || count < POWER_SWEEP_MIN)
+        return err;
+    set_errors(samples, count, fit_curves(samples, count, fit), fit);
+    return ERR_OK;
 }
 
 /* Predicts each application from that many of its probes and the shapes of the others. */
@@ -196,11 +410,12 @@ static enum err calibrate_probes(struct roofline *roofline, const struct freq_cu
             continue;
         size_t count = freq_curve_probes(curve, wanted, FREQ_PROBE_NEAR, probes);
         err = fit_samples(probes, count, curve->idle_w, &prior, &fit);
-        for (size_t k = 0; !err && k < curve->count; k++) {
-            struct freq_prediction at;
-            predict_one(&fit, curve->samples[k].freq_mhz, &at);
-            freq_errors_add(&errors, &curve->samples[k], &at);
-        }
+        struct freq_prediction *at = xcalloc(curve->count, sizeof *at);
+        for (size_t k = 0; !err && k < curve->count; k++)
+            predict_one(&fit, curve->samples[k].freq_mhz, &at[k]);
+        if (!err)
+            freq_errors_add(&errors, curve, at);
+        free(at);
     }
     freq_errors_finish(&errors, roofline->probe_error[wanted - 1]);
     return err;
@@ -300,6 +515,21 @@ static bool roofline_application(const void *state, size_t index, struct freq_cu
     return true;
 }
 
+/* How much wider intervals are on a GPU that none of the applications ran on: these differ in fewer GPUs than curves. */
+static double new_gpu_factor(const struct roofline *roofline, const char *gpu)
+{
+    size_t gpus = 0;
+    for (size_t i = 0; i < roofline->count; i++) {
+        bool is_first = true;
+        if (matches_name(roofline->fits[i].gpu, gpu))
+            return 1;
+        for (size_t k = 0; k < i; k++)
+            is_first &= !str_equal_nocase(roofline->fits[k].gpu, roofline->fits[i].gpu);
+        gpus += is_first;
+    }
+    return gpus ? freq_curves_factor(gpus) : 1;
+}
+
 static enum err probed_fit(const struct roofline *roofline, const struct freq_target *target,
                            struct roofline_fit *out, struct error *why)
 {
@@ -315,8 +545,8 @@ static enum err probed_fit(const struct roofline *roofline, const struct freq_ta
     enum err err =
         fit_samples(target->probes, target->probe_count, target->idle_w, &roofline->prior, out);
     size_t row = (target->probe_count < PROBE_COUNTS ? target->probe_count : PROBE_COUNTS) - 1;
-    if (target->probe_count < POWER_SWEEP_MIN) /* a sweep has the interval of its residuals */
-        memcpy(out->error, roofline->probe_error[row], sizeof out->error);
+    for (size_t k = 0; k < FREQ_FIGURES && target->probe_count < POWER_SWEEP_MIN; k++)
+        out->error[k] = roofline->probe_error[row][k] * new_gpu_factor(roofline, target->gpu);
     return err_explain(why, err);
 }
 
@@ -325,11 +555,13 @@ static enum err roofline_predict(const void *state, const struct freq_target *ta
                                  struct error *why)
 {
     const struct roofline *roofline = state;
-    struct roofline_fit fit;
+    struct roofline_fit fit = {0};
     enum err err = target->probe_count ? probed_fit(roofline, target, &fit, why)
                                        : named_fit(roofline, target, &fit, why);
     for (size_t i = 0; !err && i < count; i++)
         predict_one(&fit, mhz[i], &out[i]);
+    if (target->probe_count) /* else the model's */
+        free(fit.sweep);
     return err;
 }
 

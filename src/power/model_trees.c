@@ -295,8 +295,10 @@ static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit
     return err;
 }
 
-/* As scikit-learn's random forest: every tree is fully grown on its own sample of the rows, and all are averaged.
- * Samples are drawn without replacement, of the size that a bootstrap sample has in distinct rows. */
+/* As scikit-learn's random forest with max_features=2 and min_samples_leaf=5: every tree is grown on its own sample of
+ * the rows, and all are averaged.  Samples are drawn without replacement, of the size that a bootstrap sample has in
+ * distinct rows.  Trees that choose among all features at every node, down to single rows, learn the activities of each
+ * application by heart, and are worse for others. */
 static enum err rf_fit(const struct freq_curves *curves, const struct freq_model_options *options,
                        void **state, struct error *why)
 {
@@ -305,8 +307,9 @@ static enum err rf_fit(const struct freq_curves *curves, const struct freq_model
                                                        {"max_depth", "16"},
                                                        {"learning_rate", "1"},
                                                        {"subsample", "0.632"},
+                                                       {"colsample_bynode", "0.67"},
                                                        {"lambda", "0"},
-                                                       {"min_child_weight", "1"},
+                                                       {"min_child_weight", "5"},
                                                        {"nthread", "1"},
                                                        {"verbosity", "0"},
                                                        {NULL, NULL}};

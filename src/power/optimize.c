@@ -87,7 +87,7 @@ static void find_range(const struct optimize_goal *goal, const struct optimize_p
 {
     for (size_t i = 0; i < count; i++)
         if (optimize_objective(goal, &points[i]) <= (1 + OPTIMIZE_FLAT) * out->objective &&
-            !optimize_violations(goal, baseline, &points[i])) {
+            !points[i].is_contradicted && !optimize_violations(goal, baseline, &points[i])) {
             out->low_mhz = fmin(out->low_mhz, points[i].freq_mhz); /* of a NaN: the number */
             out->high_mhz = fmax(out->high_mhz, points[i].freq_mhz);
         }
@@ -113,7 +113,7 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
     unsigned any = 0, every = ~0u;
     for (size_t i = 0; i < count; i++) {
         double objective = optimize_objective(goal, &points[i]);
-        if (!is_known(objective))
+        if (!is_known(objective) || points[i].is_contradicted)
             continue;
         unsigned broken = optimize_violations(goal, baseline, &points[i]);
         any |= broken;

@@ -107,6 +107,8 @@ static void add_answer(const struct clock_choice *choice, const struct optimize_
     const struct optimize_point *best = best_of(choice);
     char title[NAME_MAX_BYTES], setting[NAME_MAX_BYTES];
     text_add(out, setting_of(best, setting));
+    if (best->is_predicted)
+        text_add(out, " (predicted, not measured)");
     if (choice->flags & CHOICE_STAY) {
         text_addf(out, ", %s, is the best",
                   best->setting[0] ? "the baseline" : "the highest clock measured");
@@ -189,6 +191,7 @@ static void put_point(struct result *result, const struct optimize_goal *goal,
     result_number(result, "quality", point->quality, "");
     result_number(result, "temperature_c", point->temperature_c, "°C");
     result_flag(result, "extrapolated", point->is_extrapolated);
+    result_flag(result, "predicted", point->is_predicted);
 }
 
 static void put_recommended(struct result *result, const struct optimize_result *from,

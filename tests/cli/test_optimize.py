@@ -212,7 +212,8 @@ class SyntheticData(OptimizeTest):
         rows = [(*row, 30 + row[1] / 4) for row in knee_rows(noise=0.01)]
         path = self.file("warm.csv", ("freq_mhz", "power_w", "time_s", "temperature_c"), rows)
         watts, seconds = (free["recommended"][name]["value"] for name in ("power_w", "time_s"))
-        for name, limit in (("max-slowdown", free["slowdown_pct"] / 2), ("max-time", seconds * 0.99), ("max-power", watts * 0.9),
+        middle = (seconds + free["baseline"]["time_s"]["value"]) / 2
+        for name, limit in (("max-slowdown", free["slowdown_pct"] / 2), ("max-time", middle), ("max-power", watts * 0.9),
                             ("max-temperature", 30 + watts / 4 * 0.9), ("min-clock", 95)):
             with self.subTest(name):
                 report = self.json("--input", path, "--objective", "energy", "--" + name, limit)
@@ -252,7 +253,7 @@ class SyntheticData(OptimizeTest):
         self.assertIn("contradicts", self.fails(2, *words, fid, "--lower-is-better", "--quality-better", "higher"))
 
     def test_minimax_regret_policy(self):
-        rows = [("A100", name, mhz, p, t * (1400 / mhz) ** n) for name, n in (("a", 0.01), ("bb", 0.05), ("ccc", 0.6))
+        rows = [("A100", name, mhz, p, t * (1400 / mhz) ** n) for name, n in (("a", 0.01), ("bb", 0.05), ("ccc", 0.8))
                 for mhz, p, t in knee_rows(name, noise=0.005)]
         path = self.file("three.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
         mean, minimax = (self.json("--input", path, "--policy", rule)["policies"][0] for rule in ("mean", "minimax"))
@@ -291,20 +292,34 @@ class SyntheticData(OptimizeTest):
         shown = ipw(None, "optimize", "--input", named, "--input", self.published()).stdout
         self.assertRegex(shown, r"apply, for one application alone:\n(?=(.*\n)*  all rows: sudo)(.*\n)*  A100 llama: sudo ")
 
-    def test_model_misfit_widens_the_error(self):
-        """Bootstrap refits of a misfitting model share its bias, so their spread does not show it."""
-        for power, noisy in ((2.5, True), (1, False)):
+    def test_steep_times_are_followed(self):
+        """Times that rise faster than 1/f, which no knee follows."""
+        for power in (2.5, 1):
             rows = [(mhz, p, 10 * (1400 / mhz) ** power) for mhz, p, _ in knee_rows(noise=0.002)]
+            true = {mhz: p * 10 * (1400 / mhz) ** power for mhz, p, _ in knee_rows()}
             path = self.file(f"steep{power}.csv", ("freq_mhz", "power_w", "time_s"), rows)
             # so that several clocks qualify
             report = self.json("--input", path, "--objective", "energy", "--max-power", "180")
-            self.assertEqual("noisy_time" in report["flags"], noisy, report["flags"])
-            best, base, savings = report["recommended"]["energy_j"], report["baseline"]["energy_j"], report["savings_pct"]
-            interval = 100 * best["value"] / base["value"] * math.hypot(best["high"] / best["value"] - 1, base["high"] / base["value"] - 1)
-            if noisy:
-                self.assertGreaterEqual(savings["plus_minus"], interval - 1e-9)
-            else:
-                self.assertIn("refits", savings["method"])
+            best, savings = report["recommended"]["freq_mhz"], report["savings_pct"]
+            self.assertAlmostEqual(savings["energy"], 100 * (1 - true[best] / true[1400]), delta=savings["plus_minus"])
+            self.assertAlmostEqual(report["slowdown_pct"], 100 * ((1400 / best) ** power - 1), delta=0.5)
+            self.assertLess(savings["plus_minus"], 3)
+
+    def test_clock_without_a_row_is_marked_predicted(self):
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in knee_rows()])
+        found = set()
+        for first in range(4):
+            rows = list(knee_rows())[first::4]
+            path = self.file("gaps.csv", ("freq_mhz", "power_w", "time_s"), rows)
+            words = ("--input", path, "--gpu", "A100", "--clocks", clocks, "--objective", "energy", "--min-clock", 75)
+            report = self.json(*words)
+            is_predicted = report["recommended"]["freq_mhz"] not in {mhz for mhz, _, _ in rows}
+            self.assertEqual(report["recommended"]["predicted"], is_predicted)
+            self.assertEqual("clock_not_measured" in report["flags"], is_predicted)
+            shown = ipw(None, "optimize", *words).stdout
+            self.assertEqual("MHz (predicted, not measured) saves" in shown.splitlines()[0], is_predicted)
+            found.add(is_predicted)
+        self.assertIn(True, found)
 
     def test_each_application_has_its_command(self):
         slow = {"knee": lambda u: 10 + 9 * max(0, u - 1.2), "memory": lambda u: 10 + 0.1 * u}
@@ -724,8 +739,16 @@ def knee_fit(u, seconds):
     return lambda x: best[1] + best[2] * max(0, x - best[3])
 
 
+def local_line(points, at, count=11):
+    """The value at `at` of the median line through the nearest points (x, y)."""
+    near = sorted(points, key=lambda point: abs(point[0] - at))[:count]
+    slope = statistics.median((y - v) / (x - u) for i, (x, y) in enumerate(near) for u, v in near[:i])
+    return statistics.median(y + slope * (at - x) for x, y in near)
+
+
 def reference(gpu, workload):
-    """{clock: EDP} by a robust fit to medians of warm runs: knees of time and of the window, a cubic of power."""
+    """EDP of a clock and the clocks, from medians of warm runs: by a robust fit, knees of time and of the window and a cubic
+    of power; by local lines for the V100, whose time rises by 7 % down to the clock of its knee."""
     with open(AI) as file:
         rows = [row for row in csv.DictReader(file) if (row["gpu"], row["workload"], row["run"] == "1") == (gpu, workload, False)]
     clocks = sorted({float(row["freq_mhz"]) for row in rows})
@@ -733,6 +756,9 @@ def reference(gpu, workload):
     medians = [[statistics.median(value(row) for row in rows if float(row["freq_mhz"]) == mhz) for mhz in clocks]
                for value in (lambda row: float(row["time_s"]), lambda row: float(row["avg_power_w"]),
                              lambda row: float(row["energy_j"]) / float(row["avg_power_w"]))]
+    if gpu == "V100":
+        edp = [(mhz, math.log(t * p * w)) for mhz, t, p, w in zip(clocks, *medians)]
+        return lambda mhz: math.exp(local_line(edp, mhz)), clocks
     u, z = [fmax / mhz for mhz in clocks], [mhz / fmax - 1 for mhz in clocks]
     time, window = knee_fit(u, medians[0]), knee_fit(u, medians[2])
     cubic, _ = least_absolute([(1, x, x * x, x ** 3) for x in z], medians[1])
@@ -748,41 +774,65 @@ class PublicMeasurements(OptimizeTest):
         cls.rows = {(row["gpu"], row["application"]): row for row in cls.report["applications"]}
 
     def test_optima_are_within_two_percent_of_edp(self):
-        for pair, stated in ((("H100", "stablediffusion"), 1320), (("A100", "stablediffusion"), 1020),
-                             (("V100", "stablediffusion"), 990), (("A100", "llama"), 840)):
+        for pair in (("H100", "stablediffusion"), ("A100", "stablediffusion"), ("V100", "stablediffusion"), ("A100", "llama")):
             with self.subTest(pair):
                 edp, clocks = reference(*pair)
                 best = min(map(edp, clocks))
-                self.assertLess(edp(stated) / best - 1, 0.02)  # the same fit as for the stated optima
                 self.assertLess(edp(self.rows[pair]["recommended"]["freq_mhz"]) / best - 1, 0.02)
                 savings = self.rows[pair]["savings_pct"]
                 self.assertGreater(savings["energy"], savings["plus_minus"])
                 self.assertLess(savings["energy"], 40)
 
+    @staticmethod
+    def sweeps():
+        """{application: rows by clock} of the V100."""
+        apart = {}
+        with open(V100, newline="") as file:
+            for row in sorted(csv.DictReader(file), key=lambda row: float(row["sm_app_clock_mhz"])):
+                apart.setdefault(row["application"], []).append(row)
+        return apart
+
     def test_error_covers_held_out_clocks(self):
         """Every other clock of a V100 is given; the rest, smoothed by local lines over eleven clocks, is the ground
         truth."""
-        with open(V100, newline="") as file:
-            rows = sorted(csv.DictReader(file), key=lambda row: float(row["sm_app_clock_mhz"]))
-        apart, covered = {}, []
-        for row in rows:
-            apart.setdefault(row["application"], []).append(row)
+        apart, covered = self.sweeps(), []
+        header = tuple(next(iter(apart.values()))[0])
         for half in (0, 1):  # fmax is in both
             given = [tuple(row.values()) for sweep in apart.values() for row in [*sweep[half:-1:2], sweep[-1]]]
-            for one in self.json("--input", self.file("half.csv", tuple(rows[0]), given))["applications"]:
+            for one in self.json("--input", self.file("half.csv", header, given))["applications"]:
                 others = [(float(row["sm_app_clock_mhz"]), math.log(float(row["power_w"]) * float(row["t_clean_s"])))
                           for row in apart[one["application"]][1 - half:-1:2]]
-
-                def energy(mhz):
-                    near = sorted(others, key=lambda point: abs(point[0] - mhz))[:11]
-                    slope = statistics.median((y - v) / (x - u) for i, (x, y) in enumerate(near) for u, v in near[:i])
-                    return math.exp(statistics.median(y + slope * (mhz - x) for x, y in near))
-
                 if one["recommended"]:
-                    saving = 100 * (1 - energy(one["recommended"]["freq_mhz"]) / energy(1380))
+                    change = local_line(others, one["recommended"]["freq_mhz"]) - local_line(others, 1380)
+                    saving = 100 * (1 - math.exp(change))
                     covered.append(abs(one["savings_pct"]["energy"] - saving) <= one["savings_pct"]["plus_minus"])
         self.assertGreater(len(covered), 20)
         self.assertGreaterEqual(sum(covered) / len(covered), 0.85)
+
+    def test_savings_and_limits_hold_in_the_own_rows(self):
+        """Medians of five rows around the recommended clock and of the five highest clocks, and the rows of both clocks
+        themselves, of the applications that keep the GPU busy."""
+        apart = self.sweeps()
+        for options, limit in (((), None), (("--objective", "energy", "--max-slowdown", 5), 5)):
+            covered, widths, errors = [], [], []
+            for one in self.json("--input", V100, "--gpu", "V100", *options)["applications"]:
+                if not one["recommended"]:
+                    continue
+                rows = [(float(row["sm_app_clock_mhz"]), float(row["t_clean_s"]),
+                         float(row["t_clean_s"]) * float(row["power_w"])) for row in apart[one["application"]]]
+                at = next(i for i, row in enumerate(rows) if abs(row[0] - one["recommended"]["freq_mhz"]) < 1)
+                for here, top in ((rows[at:at + 1], rows[-1:]), (rows[max(0, at - 2):at + 3], rows[-5:])):
+                    time, energy = (statistics.median(row[k] for row in here) / statistics.median(row[k] for row in top)
+                                    for k in (1, 2))
+                    errors.append(one["savings_pct"]["energy"] - 100 * (1 - energy))
+                    covered.append(abs(errors[-1]) <= one["savings_pct"]["plus_minus"])
+                    if limit:
+                        self.assertLess(100 * (time - 1), limit + 2, one["application"])
+                widths.append(one["savings_pct"]["plus_minus"])
+            self.assertGreaterEqual(len(widths), 12)
+            self.assertGreaterEqual(sum(covered) / len(covered), 12 / 14)
+            self.assertLess(statistics.median(widths), 3.8)  # that of a knee and a cubic, which covered half
+            self.assertLess(statistics.mean(errors), 1)
 
     def test_idle_gpu_has_no_saving(self):
         idle = {("A100", "vit"), ("A100", "whisper"), ("V100", "whisper")}
@@ -798,7 +848,9 @@ class PublicMeasurements(OptimizeTest):
         report = self.json(self.path / "m.json", "--clocks", CLOCKS)
         for row in report["applications"]:
             wanted = self.rows[row["gpu"], row["application"]]["recommended"]
-            self.assertEqual((row["recommended"] or {}).get("freq_mhz"), (wanted or {}).get("freq_mhz"))
+            self.assertEqual(row["recommended"] is None, wanted is None)
+            if wanted:  # a file has no rows, which may contradict the best clock
+                self.assertAlmostEqual(row["recommended"]["freq_mhz"], wanted["freq_mhz"], delta=15)
 
     def test_where_selects_one_application(self):
         report = self.json("--input", AI, "--where", "gpu=A100,workload=stablediffusion", "--clocks", CLOCKS)

@@ -3,6 +3,7 @@
 the source tree)."""
 
 import csv
+import itertools
 import json
 import math
 import os
@@ -96,6 +97,16 @@ class SyntheticData(PowerTest):
         errors = [abs(row["power_w"]["value"] / points[row["freq_mhz"]][0] - 1) for row in report["predictions"]]
         self.assertEqual(len(errors), 61)
         self.assertLess(sum(errors) / len(errors), 0.03)
+
+    def test_eight_probes_are_a_sweep_in_any_order(self):
+        ipw(None, "power", "fit", "--input", self.sweep(), "-o", self.path / "m.json")
+        points = {mhz: (p, t) for mhz, p, t in knee_rows()}
+        probes = [("--probe", f"{mhz}:{points[mhz][0]}:{points[mhz][1]}") for mhz in range(1400, 500, -120)]
+        reports = [self.json("predict", self.path / "m.json", *itertools.chain(*order), "--freq", "1100,860")["predictions"]
+                   for order in (probes, probes[::-1])]
+        self.assertEqual(*reports)
+        for row in reports[0]:
+            self.assertAlmostEqual(row["power_w"]["value"], points[row["freq_mhz"]][0], delta=0.03 * points[row["freq_mhz"]][0])
 
     def test_bad_input_is_reported(self):
         empty = self.path / "empty.csv"
@@ -241,6 +252,10 @@ class HeldOutErrors(PowerTest):
         self.assertLess(found["edp_regret"]["mean"], 0.05)
         void = {row["application"] for row in found["curves"] if row["edp_regret"] is None}
         self.assertEqual(void, {"vit", "whisper"})
+        for model in ("roofline", "ensemble"):
+            scores = self.scores("--input", AI, "--leave-out", "gpu", "--model", model)
+            for figure in ("power_w", "time_s", "energy_j"):
+                self.assertGreaterEqual(scores[figure]["coverage"], 0.88, (model, figure))
 
     def test_activities_alone_are_worse_and_random_split_hides_it(self):
         for model in ("fgcs", "poly2"):
