@@ -69,7 +69,8 @@ struct slice_device {
 /* A request's fractions of a slice: of active energy (for tools of the processors only) and of idle energy. */
 struct parts {
     double cpu, other, idle;
-    double by_weight[2]; /* of active energy, relative to `other`: with a lower and a higher decode weight, minus it */
+    double by_weight
+        [2]; /* of active energy, relative to `other`: with a lower and a higher decode weight, minus it */
 };
 
 struct times {

@@ -44,7 +44,8 @@ struct sharing_options {
     nanos from;                  /* start of accounting */
     const struct baseline *idle; /* NULL without one; must outlive the sharing */
     double decode_weight;        /* decode token relative to a prefill token; 1 if not above 0 */
-    double weight_factor; /* by which that weight may be wrong, one standard uncertainty; at most 1: it is exact */
+    double
+        weight_factor; /* by which that weight may be wrong, one standard uncertainty; at most 1: it is exact */
     /* For a sharing whose baseline comes later: settled requests are kept for sharing_set_idle, up to this many bytes;
      * 0: none.  `release` frees the context of one that is not returned again; may be NULL. */
     size_t keep_max;
@@ -67,7 +68,8 @@ struct device_share {
     bool counted;                         /* in the total, at least for part of the time */
     double prefill_joules, decode_joules; /* add up to energy.joules */
     double window_joules;                 /* joules of the whole device in the request's window */
-    double group_joules; /* the same, divided equally among the requests of one group: those of a query add up to the
+    double
+        group_joules; /* the same, divided equally among the requests of one group: those of a query add up to the
                             joules of the whole device in the query's window */
     struct value_stats watts;             /* power of the device in that window */
     struct value_stats gauges[QTY_COUNT]; /* the same; UNKNOWN for quantities it does not report */

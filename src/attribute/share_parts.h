@@ -58,7 +58,7 @@ struct portion {
     struct split_error error;
     /* J: how much more it would have with the decode weight divided or multiplied by its uncertainty. */
     double by_weight[PHASE_COUNT][2];
-    bool counted;         /* in the total at some time */
+    bool counted; /* in the total at some time */
     unsigned key,
         earlier_key; /* channel that measured it (share_key), and a previous one; 0 none */
 };

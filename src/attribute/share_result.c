@@ -161,8 +161,8 @@ static void set_energy(const struct share_result *result, size_t d, const struct
     double idle = share_idle_part(joules, baseline);
     *out = (struct energy){
         .joules = joules,
-        .plus_minus = hypot(hypot(statistical, evidence.calibration * joules),
-                            weight_error(portion, part)),
+        .plus_minus =
+            hypot(hypot(statistical, evidence.calibration * joules), weight_error(portion, part)),
         .statistical = is_known(evidence.calibration) ? statistical : UNKNOWN,
         .coverage = fmin(1, sum_part(portion->covered_s, part) / seconds(to - from)),
         .idle_joules = split ? idle : UNKNOWN,

@@ -12,10 +12,10 @@
 struct prices;
 struct trace_tree;
 
-struct span_cost { /* UNKNOWN where nothing is known */
+struct span_cost {        /* UNKNOWN where nothing is known */
     double input, output; /* tokens, at list prices */
     double tool;
-    double total;             /* of the query */
+    double total;            /* of the query */
     bool has_other_currency; /* costs were reported, and left out: the prices are not in USD */
 };
 

@@ -709,8 +709,8 @@ struct clock_effect clock_choice_at(const struct clock_choice *choice,
     struct clock_effect effect = {false, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     for (size_t i = 0; choice->optimum.is_found && i < choice->count; i++) {
         const struct optimize_point *point = &choice->points[i];
-        if (!(fabs(point->freq_mhz - mhz) <= SAME_MHZ) ||
-            point->is_contradicted || optimize_violations(goal, &choice->baseline, point) ||
+        if (!(fabs(point->freq_mhz - mhz) <= SAME_MHZ) || point->is_contradicted ||
+            optimize_violations(goal, &choice->baseline, point) ||
             !is_known(optimize_objective(goal, point)))
             continue;
         effect.is_known = true;

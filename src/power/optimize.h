@@ -33,12 +33,13 @@ struct optimize_point {
     double scatter
         [FREQ_FIGURES]; /* relative scatter of one run: / sqrt(runs) is the standard error; UNKNOWN */
     double saving_error; /* of its energy relative to the baseline's, a share; UNKNOWN */
-    bool has_change; /* of a fit: as in struct freq_prediction */
+    bool has_change;     /* of a fit: as in struct freq_prediction */
     double change[FREQ_FIGURES];
     bool is_extrapolated;
-    bool is_predicted;    /* a clock of a fit that was not measured itself */
-    bool is_contradicted; /* what was measured there contradicts the fit, or a limit: not an optimum */
-    bool is_front;        /* set by optimize_front */
+    bool is_predicted; /* a clock of a fit that was not measured itself */
+    bool
+        is_contradicted; /* what was measured there contradicts the fit, or a limit: not an optimum */
+    bool is_front;       /* set by optimize_front */
 };
 static inline struct optimize_point optimize_point_unknown(void)
 {

@@ -52,7 +52,8 @@ struct spline_fit {
     double inverse[TERMS_MAX][TERMS_MAX];
     double c[TERMS_MAX];
     double *residual, *leverage; /* of each sample */
-    double *change;    /* variance of the change from the last wanted clock, for a sample's variance of 1 */
+    double *
+        change; /* variance of the change from the last wanted clock, for a sample's variance of 1 */
     bool has_change;
 };
 
@@ -70,7 +71,7 @@ struct work {
     double *y, *weight;
     double low, width; /* of the spline's intervals */
     size_t terms;
-    size_t *first;         /* of the terms that are not 0, of all */
+    size_t *first;          /* of the terms that are not 0, of all */
     double (*basis)[ORDER]; /* of all */
     struct spline_fit splines[SMOOTHNESSES];
     struct candidate *candidates;
@@ -265,8 +266,7 @@ static bool score(struct work *w, double prior, struct candidate *candidate)
     candidate->length = has_column ? length : 1;
     for (size_t i = 0; i < w->count; i++) {
         double off = fit->residual[i] - candidate->coefficient * w->rest[i];
-        double leverage =
-            fit->leverage[i] + w->weight[i] * square(w->rest[i]) / candidate->length;
+        double leverage = fit->leverage[i] + w->weight[i] * square(w->rest[i]) / candidate->length;
         left_out += w->weight[i] * square(off / (1 - fmin(leverage, LEVERAGE_MAX)));
         within += w->weight[i] * off * off;
         parameters += leverage;
@@ -397,8 +397,8 @@ static void add_candidate(struct work *w, const struct candidate *candidate)
         w->mean[i] += share * value;
         if (i < w->count)
             continue;
-        double variance = fit->change[i - w->count] +
-                          square(w->rest[i] - w->rest[last]) / candidate->length;
+        double variance =
+            fit->change[i - w->count] + square(w->rest[i] - w->rest[last]) / candidate->length;
         w->change[i] += share * (value - at_last);
         w->square[i] += share * (square(value - at_last) + candidate->variance * variance);
     }

@@ -16,7 +16,8 @@ enum { SMOOTH_MIN = 8 };
 struct smooth_question {
     const double *mhz, *figure; /* samples: all above 0, clocks ascending and different */
     size_t count;               /* at least SMOOTH_MIN */
-    const double *at_mhz; /* wanted clocks, ascending; the last is the one that others are compared with */
+    const double
+        *at_mhz; /* wanted clocks, ascending; the last is the one that others are compared with */
     size_t at_count;
     bool is_falling; /* with the clock, as times are; else rising, as powers are */
     bool has_steps;  /* may jump between two samples */

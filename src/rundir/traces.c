@@ -89,8 +89,7 @@ void query_trace_release(struct query_trace *trace)
 void query_trace_put_score_metadata(struct query_trace *trace, const char *evaluation)
 {
     if (evaluation && jv_put_text(trace->tree, "evaluation", evaluation) == ERR_OK)
-        trace->score_metadata =
-            (struct json_any){.text = jv_get_text(trace->tree, "evaluation")};
+        trace->score_metadata = (struct json_any){.text = jv_get_text(trace->tree, "evaluation")};
 }
 
 /* ---- sums ---- */

@@ -16,12 +16,14 @@ struct timeline;
 
 /* The interval between two readings that contains a time. */
 struct unresolved {
-    nanos from, to;  /* 0, 0: not covered */
-    double burst;    /* square of the energy that may have been spent at one time in it, not evenly, J^2 */
-    double own;      /* variance of its energy, J^2: of an integral of readings */
-    double edges[2]; /* variance of what belongs to its neighbor, since its start or end is uncertain, J^2 */
-    double lag;      /* standard uncertainty of the time of `watts`, s */
-    double rise;     /* of `watts` from its start to its end, where its energy is known; else 0 */
+    nanos from, to; /* 0, 0: not covered */
+    double
+        burst; /* square of the energy that may have been spent at one time in it, not evenly, J^2 */
+    double own; /* variance of its energy, J^2: of an integral of readings */
+    double edges
+        [2]; /* variance of what belongs to its neighbor, since its start or end is uncertain, J^2 */
+    double lag;  /* standard uncertainty of the time of `watts`, s */
+    double rise; /* of `watts` from its start to its end, where its energy is known; else 0 */
 };
 
 struct resolution {

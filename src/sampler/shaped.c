@@ -292,8 +292,7 @@ static void update_shape(const struct timeline *power, struct shaped_cursor *cur
     if (cursor->known && cursor->shape.from.t == cursor->counter.before.t)
         return;
     cursor->known = true;
-    cursor->shape =
-        (struct shaped){.from = cursor->counter.before, .to = cursor->counter.after};
+    cursor->shape = (struct shaped){.from = cursor->counter.before, .to = cursor->counter.after};
     take_samples(power, &cursor->power, &cursor->shape);
 }
 

@@ -58,7 +58,8 @@ struct timeline {
     struct spill *spill; /* shared, not owned */
     enum timeline_shape shape;
     double resolution; /* J per count of a counter; 0 for readings */
-    double lag_sigma;  /* s: standard uncertainty of how much later readings are than the power; 0 unknown */
+    double
+        lag_sigma; /* s: standard uncertainty of how much later readings are than the power; 0 unknown */
     struct timeline_point *tail;
     size_t tail_count;
     size_t tail_capacity;

@@ -32,7 +32,8 @@ struct scripted_channel {
     double step_s, step_value;   /* from step_s on the value is step_value; 0: never */
     const double *profile;       /* instead of all these: SCRIPTED_POINTS values, one per step */
     double gap_from_s, gap_to_s; /* no reading between these; 0: none */
-    const struct scripted_load *load; /* instead of all values: its own readings of a load; NULL: none */
+    const struct scripted_load
+        *load; /* instead of all values: its own readings of a load; NULL: none */
 };
 
 /* A load by its running energy, and how a sensor reads it. */
@@ -40,11 +41,12 @@ struct scripted_load {
     double (*joules)(const void *context, double s); /* from 0 to s; also defined for negative s */
     const void *context;
     double period_s, offset_s; /* of readings; the first one at the offset */
-    double sigma_s;            /* of a counter: uncertainty of the times given to its ticks, which are Gaussian */
-    double mean_s;             /* of power: each reading is a mean over this time; 0: momentary */
-    double delay_s;            /* and it is that much later */
-    bool is_interval_mean;     /* the channel says that readings are means since the one before */
-    double averaging_s;        /* the channel says that the meter averages over this time */
+    double
+        sigma_s; /* of a counter: uncertainty of the times given to its ticks, which are Gaussian */
+    double mean_s;         /* of power: each reading is a mean over this time; 0: momentary */
+    double delay_s;        /* and it is that much later */
+    bool is_interval_mean; /* the channel says that readings are means since the one before */
+    double averaging_s;    /* the channel says that the meter averages over this time */
 };
 
 /* Starts a sampler over sensors "test:0", "test:1" ..., one for each NULL-name-ended list of

@@ -249,8 +249,7 @@ static bool any_unfit(const struct layout *layout, bool is_known_to)
 static bool is_repeated(const struct layout *layout, const struct result_item *first,
                         const struct result_item *point, bool counts_device)
 {
-    for (const struct result_item *k = first; k != point;
-         k = result_next(layout->points, k))
+    for (const struct result_item *k = first; k != point; k = result_next(layout->points, k))
         if (str_equal(missing(k), missing(point)) &&
             (!counts_device ||
              result_number_at(k, "view.device") == result_number_at(point, "view.device")))
@@ -266,8 +265,7 @@ static void put_devices(const struct layout *layout, const struct result_item *f
     size_t count = 0;
     for (const struct result_item *point = reason; point;
          point = result_next(layout->points, point)) {
-        if (!str_equal(missing(point), missing(reason)) ||
-            is_repeated(layout, first, point, true))
+        if (!str_equal(missing(point), missing(reason)) || is_repeated(layout, first, point, true))
             continue;
         if (count < NAMED)
             text_addf(out, "%s%s", count ? ", " : "", result_text_at(point, "hardware"));
@@ -353,7 +351,7 @@ static void put_cheapest(const struct layout *layout, struct text *out)
         result_flag_at(best, "view.is_known_to_fit"))
         text_addf(out, "lowest%s: ~%s per %s (%s)\n   ",
                   str_equal(result_text_at(best, "budget.verdict"), "PASS") ? " within the limits"
-                                                                          : "",
+                                                                            : "",
                   format_rough(energy, joules, "J"), result_text_at(best, "each.unit"), words);
 }
 

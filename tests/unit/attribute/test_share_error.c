@@ -53,14 +53,14 @@ struct kind {
     double samples; /* period of power samples beside the counter */
 };
 
-static const struct kind
-    COUNTER_100 = {"counter, 100 ms", QTY_ENERGY, 0.1, 0, false, 0},
-    SHAPED = {"counter, 100 ms, samples, 20 ms", QTY_ENERGY, 0.1, 0, false, 0.02},
-    COUNTER_20 = {"counter, 20 ms", QTY_ENERGY, 0.02, 0, false, 0},
-    MEANS_20 = {"means, 20 ms", QTY_POWER, 0.02, 0.02, true, 0},
-    READINGS_100 = {"readings, 100 ms", QTY_POWER, 0.1, 0.1, false, 0},
-    READINGS_20 = {"readings, 20 ms", QTY_POWER, 0.02, 0.02, false, 0},
-    PARTS_100 = {"readings, 25 of 100 ms", QTY_POWER, 0.1, 0.025, false, 0};
+static const struct kind COUNTER_100 = {"counter, 100 ms", QTY_ENERGY, 0.1, 0, false, 0},
+                         SHAPED =
+                             {"counter, 100 ms, samples, 20 ms", QTY_ENERGY, 0.1, 0, false, 0.02},
+                         COUNTER_20 = {"counter, 20 ms", QTY_ENERGY, 0.02, 0, false, 0},
+                         MEANS_20 = {"means, 20 ms", QTY_POWER, 0.02, 0.02, true, 0},
+                         READINGS_100 = {"readings, 100 ms", QTY_POWER, 0.1, 0.1, false, 0},
+                         READINGS_20 = {"readings, 20 ms", QTY_POWER, 0.02, 0.02, false, 0},
+                         PARTS_100 = {"readings, 25 of 100 ms", QTY_POWER, 0.1, 0.025, false, 0};
 
 /* gpu0 by a sensor of that kind, gpu1 ideally: the same load. */
 struct machine {
@@ -94,16 +94,24 @@ static void machine_start(struct machine *m, const struct load *load, const stru
                                      .mean_s = 0.02,
                                      .is_interval_mean = true};
     size_t n = 0;
-    m->channels[n++] = (struct scripted_channel){.name = "main", .device = "gpu0",
-                                                 .quantity = kind->quantity, .scope = SCOPE_GPU,
+    m->channels[n++] = (struct scripted_channel){.name = "main",
+                                                 .device = "gpu0",
+                                                 .quantity = kind->quantity,
+                                                 .scope = SCOPE_GPU,
                                                  .load = &m->coarse};
-    m->channels[n++] = (struct scripted_channel){.name = "ideal", .device = "gpu1",
-                                                 .quantity = QTY_ENERGY, .scope = SCOPE_GPU,
-                                                 .location = 1, .load = &m->ideal};
+    m->channels[n++] = (struct scripted_channel){.name = "ideal",
+                                                 .device = "gpu1",
+                                                 .quantity = QTY_ENERGY,
+                                                 .scope = SCOPE_GPU,
+                                                 .location = 1,
+                                                 .load = &m->ideal};
     if (kind->samples > 0)
-        m->channels[n++] = (struct scripted_channel){.name = "samples", .device = "gpu0",
-                                                     .quantity = QTY_POWER, .scope = SCOPE_GPU,
-                                                     .secondary = true, .load = &m->fine};
+        m->channels[n++] = (struct scripted_channel){.name = "samples",
+                                                     .device = "gpu0",
+                                                     .quantity = QTY_POWER,
+                                                     .scope = SCOPE_GPU,
+                                                     .secondary = true,
+                                                     .load = &m->fine};
     for (size_t i = 0; i < 2; i++) {
         m->idle_rows[i].watts = 80;
         memcpy(m->idle_rows[i].device, i ? "gpu1" : "gpu0", 5);
@@ -270,8 +278,8 @@ static void report(const struct sim *sim, int concurrency, double relative,
 {
     double n = (double)got->requests;
     print_message("%-13s %-32s %-10s %2d %5.0f %6.1f %6.1f %6.1f %7.2f\n", sim->load->name,
-                  sim->kind->name, sim->work->name, concurrency, n,
-                  100 * (double)got->within_1 / n, 100 * (double)got->within_2 / n,
+                  sim->kind->name, sim->work->name, concurrency, n, 100 * (double)got->within_1 / n,
+                  100 * (double)got->within_2 / n,
                   100 * (double)got->unknown / (double)got->long_enough, 100 * relative);
 }
 
@@ -313,11 +321,11 @@ static void the_uncertainty_covers_what_the_sensor_does_not_resolve(void **state
 static void share_phases(struct machine *machine, const struct requests *requests, double weight,
                          double factor, struct shares *out)
 {
-    struct sharing *sharing = sharing_new(
-        machine->sampler, &(struct sharing_options){.from = scripted_time(BEGIN),
-                                                    .idle = &machine->idle,
-                                                    .decode_weight = weight,
-                                                    .weight_factor = factor});
+    struct sharing *sharing =
+        sharing_new(machine->sampler, &(struct sharing_options){.from = scripted_time(BEGIN),
+                                                                .idle = &machine->idle,
+                                                                .decode_weight = weight,
+                                                                .weight_factor = factor});
     scripted_requests(sharing, requests->items);
     assert_int_equal(sharing_advance(sharing, scripted_time(END), shares_keep, out), ERR_OK);
     sharing_free(sharing);
@@ -412,15 +420,18 @@ static struct energy measure_pulse(double averaging_s, double margin, double *tr
                                        .mean_s = 0.3,
                                        .delay_s = 0.05,
                                        .averaging_s = averaging_s};
-    const struct scripted_channel channels[] = {{.name = "power1", .device = "node",
-                                                 .quantity = QTY_POWER, .scope = SCOPE_NODE,
-                                                 .load = &load}, {0}};
+    const struct scripted_channel channels[] = {{.name = "power1",
+                                                 .device = "node",
+                                                 .quantity = QTY_POWER,
+                                                 .scope = SCOPE_NODE,
+                                                 .load = &load},
+                                                {0}};
     const struct scripted_channel *sensors[] = {channels, NULL};
     struct ledger ledger;
     struct sampler *sampler = scripted_start(sensors);
     double from = pulse.from + margin, to = pulse.to - margin;
-    assert_int_equal(
-        ledger_take(sampler, scripted_time(from), scripted_time(to), NULL, &ledger), ERR_OK);
+    assert_int_equal(ledger_take(sampler, scripted_time(from), scripted_time(to), NULL, &ledger),
+                     ERR_OK);
     struct energy energy = ledger.total;
     *truth = pulse_joules(&pulse, to) - pulse_joules(&pulse, from);
     ledger_release(&ledger);

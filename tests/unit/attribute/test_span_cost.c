@@ -82,13 +82,10 @@ static double turns_cost(const struct trace_tree *tree)
     return sum;
 }
 
-#define LM(id, parent, from, to, cost)                                                             \
-    {TRACE_INFERENCE, id, parent, from, to, 1000, 100, cost}
-#define TOOL(id, parent, from, to, cost)                                                           \
-    {TRACE_TOOL, id, parent, from, to, NAN, NAN, cost}
-#define TURN(id, from, to, cost)                                                                   \
-    {TRACE_TURN, id, "q", from, to, NAN, NAN, cost}
-#define QUERY(cost) {TRACE_AGENT, "q", NULL, 0, 1000, NAN, NAN, cost}
+#define LM(id, parent, from, to, cost)   {TRACE_INFERENCE, id, parent, from, to, 1000, 100, cost}
+#define TOOL(id, parent, from, to, cost) {TRACE_TOOL, id, parent, from, to, NAN, NAN, cost}
+#define TURN(id, from, to, cost)         {TRACE_TURN, id, "q", from, to, NAN, NAN, cost}
+#define QUERY(cost)                      {TRACE_AGENT, "q", NULL, 0, 1000, NAN, NAN, cost}
 
 /* 1000 x 2 + 100 x 10 per million. */
 #define INPUT  0.002

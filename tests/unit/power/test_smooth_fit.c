@@ -66,8 +66,10 @@ static void shapes_are_followed_without_a_formula(void **state)
         law *of;
         bool is_falling;
         double tolerance; /* relative; corners are rounded */
-    } SHAPES[] = {
-        {power_law, true, 0.001}, {capped, false, 0.02}, {stepped, true, 0.002}, {kneed, true, 0.01}};
+    } SHAPES[] = {{power_law, true, 0.001},
+                  {capped, false, 0.02},
+                  {stepped, true, 0.002},
+                  {kneed, true, 0.01}};
     for (size_t k = 0; k < sizeof SHAPES / sizeof *SHAPES; k++) {
         struct sweep s;
         make(&s, SHAPES[k].of, SHAPES[k].is_falling, 0, NULL);
