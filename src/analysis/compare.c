@@ -472,7 +472,7 @@ const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
 
 static struct compare_plain plain_of(const struct contrast *found)
 {
-    return (struct compare_plain){found->difference, found->relative, found->p_value};
+    return (struct compare_plain){found->difference, found->relative, found->p_value, UNKNOWN};
 }
 
 /* Discordant pairs only: concordant ones carry no information. */
@@ -594,7 +594,7 @@ static bool is_of_commands(const struct match *match)
 
 /* The values of the runs of a, then of b, and when each began. */
 struct run_values {
-    double *values, *started, *at;
+    double *values, *started;
     size_t a_count, count;
 };
 
@@ -602,7 +602,6 @@ static struct run_values new_values(size_t a_count, size_t count)
 {
     return (struct run_values){.values = xmalloc((count + 1) * sizeof(double)),
                                .started = xmalloc((count + 1) * sizeof(double)),
-                               .at = xmalloc((count + 1) * sizeof(double)),
                                .a_count = a_count,
                                .count = count};
 }
@@ -611,35 +610,6 @@ static void free_values(struct run_values *runs)
 {
     free(runs->values);
     free(runs->started);
-    free(runs->at);
-}
-
-/* The position of each run in the order of time; false if a time is unknown or two are equal. */
-static bool find_positions(struct run_values *runs)
-{
-    double *ascending = xmalloc((runs->count + 1) * sizeof *ascending);
-    bool is_ordered = true;
-    for (size_t i = 0; i < runs->count; i++) {
-        ascending[i] = runs->started[i];
-        is_ordered = is_ordered && is_known(ascending[i]);
-    }
-    if (is_ordered)
-        sort_ascending(ascending, runs->count);
-    for (size_t i = 1; i < runs->count && is_ordered; i++)
-        is_ordered = ascending[i] > ascending[i - 1];
-    for (size_t i = 0; i < runs->count && is_ordered; i++) {
-        size_t low = 0, high = runs->count;
-        while (high - low > 1) {
-            size_t middle = (low + high) / 2;
-            if (ascending[middle] <= runs->started[i])
-                low = middle;
-            else
-                high = middle;
-        }
-        runs->at[i] = (double)low;
-    }
-    free(ascending);
-    return is_ordered;
 }
 
 static void compare_run_values(struct run_values *runs, struct compared *out, bool *has_order)
@@ -647,9 +617,8 @@ static void compare_run_values(struct run_values *runs, struct compared *out, bo
     size_t a = runs->a_count, b = runs->count - a;
     contrast_runs(runs->values, a, runs->values + a, b, &out->found);
     out->plain = plain_of(&out->found);
-    if (find_positions(runs))
-        contrast_allow_trend(runs->values, runs->at, a, runs->values + a, runs->at + a, b,
-                             &out->found);
+    contrast_allow_trend(runs->values, runs->started, a, runs->values + a, runs->started + a, b,
+                         &out->found);
     bool uses_order = out->found.level_weight < 1;
     *has_order = *has_order || uses_order;
     if (is_known(out->found.p_value))
@@ -758,12 +727,12 @@ static void add_spread(enum compare_metric metric, const struct run_spread *spre
         out->test = "spread between runs";
 }
 
-/* The difference that conditions may cause. */
-static void set_shift(enum compare_metric metric, const struct compare_influence *influence,
-                      struct compared *out)
+/* The difference that conditions may cause, and the p value beyond it. */
+static void allow_conditions(enum compare_metric metric, const struct compare_influence *influence,
+                             struct compared *inout)
 {
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
-    double low = 0, high = 0, b = fabs(out->found.b);
+    double low = 0, high = 0, b = fabs(inout->found.b);
     if (info->energy) {
         low = influence->energy_low;
         high = influence->energy_high;
@@ -776,11 +745,11 @@ static void set_shift(enum compare_metric metric, const struct compare_influence
         high = influence->active_scale * fmax(high, influence->idle);
     }
     bool is_inverse = info->better == BETTER_HIGHER;
-    out->shift_low = known_or(is_inverse ? -high * b : low * b, 0);
-    out->shift_high = known_or(is_inverse ? -low * b : high * b, 0);
-    if (out->shift_low < 0 || out->shift_high > 0)
-        out->found.p_value =
-            fmax(out->found.p_value, contrast_p(&out->found, out->shift_low, out->shift_high));
+    inout->shift_low = known_or(is_inverse ? -high * b : low * b, 0);
+    inout->shift_high = known_or(is_inverse ? -low * b : high * b, 0);
+    if (inout->shift_low < 0 || inout->shift_high > 0)
+        inout->found.p_value = fmax(inout->found.p_value,
+                                    contrast_p(&inout->found, inout->shift_low, inout->shift_high));
 }
 
 /* For an exponent: the sign of interval ends is preserved. */
@@ -823,7 +792,7 @@ static void compare_metric(struct work *work, enum compare_metric metric)
     if (FORMULAS[metric].exponential)
         exponentiate(&out->found);
     if (!work->options->ignore_conditions)
-        set_shift(metric, &comparison->influence, out);
+        allow_conditions(metric, &comparison->influence, out);
     out->a_queries = terms.a.queries;
     out->b_queries = terms.b.queries;
     out->a_plus_minus = out->found.a_error;
@@ -902,6 +871,7 @@ void compare_sides(const struct compare_side *a, const struct compare_side *b,
     out->common = sensors->all.sensors == UNCERTAINTY_MIXED ? UNKNOWN : sensors->all.common;
     compare_metrics(&work);
     match_release(&work.match);
+    compare_check_conditions(a, b, out);
     compare_warn(a, b, out);
     bool is_ignored = out->conditions == CONDITIONS_DIFFER || out->influence.text[0];
     if (options->ignore_conditions && is_ignored)

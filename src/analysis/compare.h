@@ -57,7 +57,7 @@ struct compared {
     /* Without regard to conditions, the order of runs, and what one run a side cannot show: */
     struct compare_plain {
         struct contrast_figure difference, relative;
-        double p_value;
+        double p_value, p_holm;
     } plain;
     double p_holm;    /* UNKNOWN until compare_verdicts */
     const char *test; /* test that gives p; NULL without one */
@@ -86,22 +86,6 @@ struct compare_influence {
     double active_scale; /* energy over active energy */
     char text[256];      /* what differs: "idle power 41.8 W, baseline 40 W"; "" */
 };
-
-/* How far repeats of one configuration scatter: standard deviations relative to the figure, with their degrees of
- * freedom. */
-struct run_spread {
-    double energy, energy_freedom, time, time_freedom;
-    size_t runs; /* repeats in the run index; 0: all assumed */
-};
-#define SPREAD_ASSUMED  0.05
-#define FREEDOM_ASSUMED 1e6 /* a standard deviation that is not estimated */
-#define RUN_SPREAD_ASSUMED                                                                         \
-    {                                                                                              \
-        SPREAD_ASSUMED, FREEDOM_ASSUMED, SPREAD_ASSUMED, FREEDOM_ASSUMED, 0                        \
-    }
-
-/* Of the repeats of these two runs' configurations on this machine, which the run index beside each has. */
-void run_spread_of(const struct run_table *a, const struct run_table *b, struct run_spread *out);
 
 struct compare_options {
     const char *model; /* use only records of this model; NULL: the run's own */
@@ -175,10 +159,16 @@ bool compare_is_priced(enum compare_metric metric);
  * below COMPARE_ALPHA and the interval excludes 0. */
 void compare_verdicts(struct comparison *all, size_t count);
 
+/* Whether each side is one run; repetitions of a command are runs. */
+bool compare_is_single(const struct comparison *comparison);
+
 /* The metric in words, the same in every view: "lower in this run by 9 %; one run a side: not decided". */
 enum { STATEMENT_MAX = 200 };
 const char *compare_statement(const struct comparison *comparison, enum compare_metric metric,
                               char to[static STATEMENT_MAX]);
+
+/* What a view adds to a difference that it states itself: "one run a side: not decided"; "" for a verdict. */
+const char *compare_caveat(const struct comparison *comparison, enum compare_metric metric);
 
 /* What p and the intervals are based on, a sentence; "" if there are none. */
 enum { BASIS_MAX = 320 };

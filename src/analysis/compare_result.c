@@ -111,7 +111,7 @@ static enum compare_conditions conditions_of(const struct comparison *comparison
 static void put_spread(struct result *out, const struct comparison *comparison)
 {
     const struct run_spread *spread = &comparison->spread;
-    if (comparison->a_runs + comparison->side.runs > 2) {
+    if (!compare_is_single(comparison)) {
         result_null(out, "spread");
         return;
     }

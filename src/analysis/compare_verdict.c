@@ -20,11 +20,12 @@ const char *compare_verdict_text(enum compare_verdict verdict)
 
 /* ---- significance of several tests ---- */
 
-/* A test of a comparison: which metric of which. */
+/* The tests of all comparisons: of each metric of each; those of the plain p values, or of the final ones. */
 struct family {
     struct comparison *all;
     size_t count;
-    double *p_values; /* of each metric of each comparison */
+    bool is_plain;
+    double *p_values; /* scratch */
 };
 
 static bool is_primary(size_t test)
@@ -32,9 +33,21 @@ static bool is_primary(size_t test)
     return test % COMPARE_METRICS == COMPARE_ENERGY_PER_QUERY;
 }
 
+static struct compared *compared_at(const struct family *family, size_t test)
+{
+    return &family->all[test / COMPARE_METRICS].metrics[test % COMPARE_METRICS];
+}
+
+static double p_value_of(const struct family *family, size_t test)
+{
+    const struct compared *compared = compared_at(family, test);
+    return family->is_plain ? compared->plain.p_value : compared->found.p_value;
+}
+
 static double *p_holm(const struct family *family, size_t test)
 {
-    return &family->all[test / COMPARE_METRICS].metrics[test % COMPARE_METRICS].p_holm;
+    struct compared *compared = compared_at(family, test);
+    return family->is_plain ? &compared->plain.p_holm : &compared->p_holm;
 }
 
 /* Corrects the tests for which `wants` is true, and scales p such that `level` becomes COMPARE_ALPHA; the others stay.
@@ -43,9 +56,7 @@ static size_t correct(const struct family *family, bool (*wants)(size_t test), d
 {
     size_t tests = 0, all = family->count * COMPARE_METRICS;
     for (size_t i = 0; i < all; i++) {
-        family->p_values[i] =
-            wants(i) ? family->all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS].found.p_value
-                     : UNKNOWN;
+        family->p_values[i] = wants(i) ? p_value_of(family, i) : UNKNOWN;
         tests += is_known(family->p_values[i]);
     }
     holm_adjust(family->p_values, all);
@@ -84,6 +95,15 @@ static size_t correct_all(const struct family *family)
     return tests;
 }
 
+static size_t correct_tests(struct comparison *all, size_t count)
+{
+    double *p_values = xmalloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
+    (void)correct_all(&(struct family){all, count, true, p_values});
+    size_t tests = correct_all(&(struct family){all, count, false, p_values});
+    free(p_values);
+    return tests;
+}
+
 /* ---- verdicts ---- */
 
 bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric)
@@ -106,7 +126,7 @@ static enum compare_verdict verdict_of(const struct compared *compared, enum bet
         return VERDICT_UNKNOWN;
     bool apart = difference->low > 0 || difference->high < 0;
     bool is_significant = compared->p_holm < COMPARE_ALPHA && apart;
-    if (!is_significant && !(compared->plain.p_value < COMPARE_ALPHA))
+    if (!is_significant && !(compared->plain.p_holm < COMPARE_ALPHA))
         return VERDICT_NO_EVIDENCE;
     if (!is_significant)
         return is_explained(compared) ? VERDICT_NOT_COMPARABLE : VERDICT_UNDECIDED;
@@ -147,9 +167,7 @@ static void warn_of_influence(struct comparison *comparison)
 
 void compare_verdicts(struct comparison *all, size_t count)
 {
-    struct family family = {all, count, xmalloc((count * COMPARE_METRICS + 1) * sizeof(double))};
-    size_t tests = correct_all(&family);
-    free(family.p_values);
+    size_t tests = correct_tests(all, count);
     for (size_t i = 0; i < count; i++) {
         for (size_t m = 0; m < COMPARE_METRICS; m++) {
             struct compared *compared = &all[i].metrics[m];
@@ -165,6 +183,16 @@ void compare_verdicts(struct comparison *all, size_t count)
 
 /* ---- words ---- */
 
+bool compare_is_single(const struct comparison *comparison)
+{
+    size_t repeats = 0;
+    for (size_t i = 0; i < COMPARE_METRICS; i++)
+        if (comparison->metrics[i].a_queries > repeats)
+            repeats = comparison->metrics[i].a_queries;
+    return comparison->a_runs == 1 && comparison->side.runs == 1 &&
+           !(comparison->kind == RUN_KIND_RUN && repeats > 1);
+}
+
 /* "lower in this run by 9 %"; a metric of 0 has no relative difference. */
 static void difference_words(const struct compared *compared, const char *where, char *to,
                              size_t size)
@@ -178,46 +206,53 @@ static void difference_words(const struct compared *compared, const char *where,
         str_format(to, size, "%s%s", direction, where);
 }
 
-/* Why runs that differ are not decided. */
-static const char *undecided_words(const struct comparison *comparison)
+const char *compare_caveat(const struct comparison *comparison, enum compare_metric metric)
 {
-    if (comparison->a_runs == 1 && comparison->side.runs == 1)
-        return "one run a side: not decided";
-    if (comparison->has_order)
-        return "runs also change in the order of their measurement: not decided";
-    return "not decided";
+    switch (comparison->metrics[metric].verdict) {
+    case VERDICT_UNKNOWN:
+        return "not tested";
+    case VERDICT_NO_EVIDENCE:
+        return "no evidence of a difference";
+    case VERDICT_NOT_COMPARABLE:
+        return "conditions differ: not comparable";
+    case VERDICT_UNDECIDED:
+        if (compare_is_single(comparison))
+            return "one run a side: not decided";
+        return comparison->has_order
+                   ? "runs also change in the order of their measurement: not decided"
+                   : "not decided";
+    default:
+        return "";
+    }
 }
 
 const char *compare_statement(const struct comparison *comparison, enum compare_metric metric,
                               char to[static STATEMENT_MAX])
 {
     const struct compared *compared = &comparison->metrics[metric];
-    const char *where = comparison->side.runs > 1 ? " in these runs" : " in this run";
-    const char *verdict = compare_verdict_text(compared->verdict);
+    const char *where = compare_is_single(comparison) ? " in this run" : " in these runs";
+    const char *caveat = compare_caveat(comparison, metric);
     char words[80];
     switch (compared->verdict) {
     case VERDICT_BETTER:
     case VERDICT_WORSE:
         difference_words(compared, "", words, sizeof words);
-        str_format(to, STATEMENT_MAX, "%s: %s", words, verdict);
+        str_format(to, STATEMENT_MAX, "%s: %s", words, compare_verdict_text(compared->verdict));
         break;
     case VERDICT_HIGHER:
     case VERDICT_LOWER:
         difference_words(compared, "", to, STATEMENT_MAX);
         break;
     case VERDICT_UNDECIDED:
-        difference_words(compared, where, words, sizeof words);
-        str_format(to, STATEMENT_MAX, "%s; %s", words, undecided_words(comparison));
-        break;
     case VERDICT_NOT_COMPARABLE:
         difference_words(compared, where, words, sizeof words);
-        str_format(to, STATEMENT_MAX, "%s; conditions differ: not comparable", words);
+        str_format(to, STATEMENT_MAX, "%s; %s", words, caveat);
         break;
     case VERDICT_NO_EVIDENCE:
-        str_copy(to, STATEMENT_MAX, "no evidence of a difference");
+        str_copy(to, STATEMENT_MAX, caveat);
         break;
     default:
-        str_copy(to, STATEMENT_MAX, verdict);
+        str_copy(to, STATEMENT_MAX, compare_verdict_text(compared->verdict));
     }
     return to;
 }
@@ -243,11 +278,7 @@ const char *compare_basis(const struct comparison *comparison, char to[static BA
     const char *order =
         comparison->has_order ? ", allowing for a trend in the order of measurement" : "";
     bool is_command = comparison->kind == RUN_KIND_RUN;
-    size_t repeats = 0;
     char spread[160];
-    for (size_t i = 0; i < COMPARE_METRICS; i++)
-        if (comparison->metrics[i].a_queries > repeats)
-            repeats = comparison->metrics[i].a_queries;
     to[0] = '\0';
     spread_words(&comparison->spread, spread, sizeof spread);
     if (compare_is_repeated(comparison))
@@ -257,7 +288,7 @@ const char *compare_basis(const struct comparison *comparison, char to[static BA
                    order);
     else if (comparison->a_runs + comparison->side.runs > 2)
         return to;
-    else if (is_command && repeats > 1)
+    else if (!compare_is_single(comparison))
         str_format(to, BASIS_MAX,
                    "p and CI by Welch's t-test, from the variation between the repeats (-r) of "
                    "each `ipw run`%s.",

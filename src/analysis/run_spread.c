@@ -14,7 +14,7 @@
 #include "stats/descriptive.h"
 
 enum {
-    REPEATS_MAX = 64, /* the newest ones */
+    REPEATS_MAX = 16, /* the newest ones */
     FREEDOM_MIN = 2   /* of a standard deviation that is used */
 };
 
@@ -68,6 +68,12 @@ static void find_candidates(const char *parent, const struct summary *run, struc
     run_index_close(index);
 }
 
+static double joules_of(const struct summary *run)
+{
+    return is_known(run->joules_per_query) ? run->joules_per_query
+                                           : ratio(run->energy.joules, known_count(run->completed));
+}
+
 static void take_repeats(const struct run_table *run, struct pooled *energy, struct pooled *time,
                          size_t *runs)
 {
@@ -85,7 +91,7 @@ static void take_repeats(const struct run_table *run, struct pooled *energy, str
         struct summary repeat;
         if (!summary_load(directory, &repeat, NULL)) {
             if (compare_same_setting(&run->summary, &repeat)) {
-                online_add(&joules, repeat.joules_per_query);
+                online_add(&joules, joules_of(&repeat));
                 online_add(&rates, repeat.output_tokens_per_s);
             }
             summary_release(&repeat);
@@ -104,7 +110,7 @@ void run_spread_of(const struct run_table *a, const struct run_table *b, struct 
     struct pooled energy = {0}, time = {0};
     size_t runs = 0;
     take_repeats(a, &energy, &time, &runs);
-    if (!compare_same_setting(&a->summary, &b->summary))
+    if (a != b && !compare_same_setting(&a->summary, &b->summary))
         take_repeats(b, &energy, &time, &runs);
     set(&energy, &out->energy, &out->energy_freedom);
     set(&time, &out->time, &out->time_freedom);

@@ -393,11 +393,14 @@ double contrast_p(const struct contrast *found, double low, double high)
     return p;
 }
 
-/* The farthest difference in that direction whose p is not below 5 %. */
+/* The farthest difference in that direction whose p is not below 5 %, from that of one of the models on. */
 static double interval_end(const struct contrast *found, double direction)
 {
     const struct contrast_model *level = &found->level, *trend = &found->trend;
-    double inside = direction * fmax(direction * level->difference, direction * trend->difference);
+    bool is_level_farther = direction * level->difference > direction * trend->difference;
+    double farther = is_level_farther ? level->difference : trend->difference;
+    double nearer = is_level_farther ? trend->difference : level->difference;
+    double inside = average_p(found, farther) >= 0.05 ? farther : nearer;
     double step = direction * fmax(level->error, trend->error), outside = inside + step;
     for (int i = 0; i < 60 && average_p(found, outside) >= 0.05; i++)
         outside += step *= 2;
@@ -446,28 +449,77 @@ static double level_weight(double slope_t, double freedom, double count)
     return LEVEL_PRIOR * odds / (LEVEL_PRIOR * odds + 1 - LEVEL_PRIOR);
 }
 
-void contrast_allow_trend(const double *a, const double *a_at, size_t a_count, const double *b,
-                          const double *b_at, size_t b_count, struct contrast *inout)
+static void scale_ends(struct contrast_figure *figure, double below, double above)
 {
-    struct trend_sums sums = {0};
+    figure->low = figure->value - below * (figure->value - figure->low);
+    figure->high = figure->value + above * (figure->high - figure->value);
+}
+
+/* Averages with the model of a trend, if the data allow one. */
+static void add_trend(const struct trend_sums *sums, struct contrast *inout)
+{
     struct contrast_figure *difference = &inout->difference;
-    trend_add(&sums, a, a_at, a_count, 0);
-    trend_add(&sums, b, b_at, b_count, 1);
-    double count = sums.counts[0] + sums.counts[1], freedom = count - 3;
-    if (!is_known(inout->level.error) || freedom < 1 || !(sums.xx > 0))
+    double count = sums->counts[0] + sums->counts[1], freedom = count - 3;
+    if (!is_known(inout->level.error) || freedom < 1 || !(sums->xx > 0))
         return;
-    double slope = sums.xy / sums.xx, apart = sums.positions[1] - sums.positions[0];
-    double left = fmax(sums.yy - slope * sums.xy, 1e-12 * sums.yy) / freedom;
-    double spread = 1 / sums.counts[0] + 1 / sums.counts[1] + apart * apart / sums.xx;
+    double slope = sums->xy / sums->xx, apart = sums->positions[1] - sums->positions[0];
+    double left = fmax(sums->yy - slope * sums->xy, 1e-12 * sums->yy) / freedom;
+    double spread = 1 / sums->counts[0] + 1 / sums->counts[1] + apart * apart / sums->xx;
     inout->trend =
         (struct contrast_model){difference->value - slope * apart, sqrt(left * spread), freedom};
-    inout->level_weight = level_weight(slope / sqrt(left / sums.xx), freedom, count);
-    double below = difference->low, above = difference->high;
+    inout->level_weight = level_weight(slope / sqrt(left / sums->xx), freedom, count);
+    double below = difference->value - difference->low;
+    double above = difference->high - difference->value;
     difference->low = interval_end(inout, -1);
     difference->high = interval_end(inout, 1);
-    inout->relative.low -= (below - difference->low) / fabs(inout->a);
-    inout->relative.high += (difference->high - above) / fabs(inout->a);
+    scale_ends(&inout->relative, (difference->value - difference->low) / below,
+               (difference->high - difference->value) / above);
     inout->p_value = contrast_p(inout, 0, 0);
+}
+
+/* The position of each time in their order; false if one is unknown or two are equal. */
+static bool find_positions(const double *times, size_t count, double *out)
+{
+    double *ascending = xmalloc((count + 1) * sizeof *ascending);
+    bool is_ordered = true;
+    for (size_t i = 0; i < count; i++) {
+        ascending[i] = times[i];
+        is_ordered = is_ordered && is_known(times[i]);
+    }
+    if (is_ordered)
+        sort_ascending(ascending, count);
+    for (size_t i = 1; i < count && is_ordered; i++)
+        is_ordered = ascending[i] > ascending[i - 1];
+    for (size_t i = 0; i < count && is_ordered; i++) {
+        size_t low = 0, high = count;
+        while (high - low > 1) {
+            size_t middle = (low + high) / 2;
+            if (ascending[middle] <= times[i])
+                low = middle;
+            else
+                high = middle;
+        }
+        out[i] = (double)low;
+    }
+    free(ascending);
+    return is_ordered;
+}
+
+void contrast_allow_trend(const double *a, const double *a_times, size_t a_count, const double *b,
+                          const double *b_times, size_t b_count, struct contrast *inout)
+{
+    struct trend_sums sums = {0};
+    double *times = xmalloc((a_count + b_count + 1) * sizeof *times);
+    double *at = xmalloc((a_count + b_count + 1) * sizeof *at);
+    for (size_t i = 0; i < a_count + b_count; i++)
+        times[i] = i < a_count ? a_times[i] : b_times[i - a_count];
+    if (find_positions(times, a_count + b_count, at)) {
+        trend_add(&sums, a, at, a_count, 0);
+        trend_add(&sums, b, at + a_count, b_count, 1);
+        add_trend(&sums, inout);
+    }
+    free(times);
+    free(at);
 }
 
 /* ---- several runs per side ---- */

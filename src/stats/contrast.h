@@ -64,11 +64,11 @@ double contrast_statistic(const double *sums, bool product);
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
                    struct contrast *out);
 
-/* After contrast_runs, with the positions at which the runs were measured, all known and different: allows for a linear
- * trend with the same slope on both sides.  Without one in the data, runs of one side after those of the other lose
- * little; with one, only the difference beyond it counts. */
-void contrast_allow_trend(const double *a, const double *a_at, size_t a_count, const double *b,
-                          const double *b_at, size_t b_count, struct contrast *inout);
+/* After contrast_runs, with the times at which the runs were measured: allows for a linear trend in their order, with
+ * the same slope on both sides.  Without one in the data, runs of one side after those of the other lose little; with
+ * one, only the difference beyond it counts.  Does nothing if a time is unknown or two are equal. */
+void contrast_allow_trend(const double *a, const double *a_times, size_t a_count, const double *b,
+                          const double *b_times, size_t b_count, struct contrast *inout);
 
 /* After contrast_runs: the p value if the difference may be anything from `low` to `high` without the sides being
  * different.  UNKNOWN without a model. */

@@ -159,13 +159,9 @@ static double common_to_all(const struct result *result)
 
 static void put_common(double percent, const char *indent, struct text *out)
 {
+    char common[FORMAT_MAX];
     if (percent > 0)
-        text_addf(out,
-                  percent < 9.95 ? "%sall energies ±%.1f %%, common: the same in every run, it "
-                                   "cancels in the differences\n"
-                                 : "%sall energies ±%.0f %%, common: the same in every run, it "
-                                   "cancels in the differences\n",
-                  indent, percent);
+        text_addf(out, "%senergies %s\n", indent, format_common(common, percent / 100));
 }
 
 static struct tariff tariff_of(const struct result *result, const struct result_item *side)

@@ -294,10 +294,16 @@ static void add_pair(const struct scenario *scenario, uint64_t seed, struct rate
         free_table(&machine.runs[i]);
 }
 
+/* Where a pair takes ten times as long, one shows errors of memory. */
+static bool are_rates_known(void)
+{
+    return !test_is_instrumented();
+}
+
 static struct rate rate_of(const struct scenario *scenario, size_t seeds)
 {
     struct rate rate = {0};
-    for (size_t seed = 0; seed < seeds; seed++)
+    for (size_t seed = 0; seed < (are_rates_known() ? seeds : 1); seed++)
         add_pair(scenario, 1000 + seed, &rate);
     return rate;
 }
@@ -378,7 +384,7 @@ static void disturbances_give_no_verdict(void **state)
         all.of += rate.of;
     }
     print_rate("all disturbed", &all);
-    assert_true(50 * all.energy <= all.of); /* 2 % */
+    assert_true(!are_rates_known() || 50 * all.energy <= all.of); /* 2 % */
 }
 
 /* ---- undisturbed ---- */
@@ -395,7 +401,7 @@ static void a_true_difference_of_3_percent_is_decided(void **state)
     for (size_t i = 0; i < COUNT_OF(PAIRS); i++) {
         struct rate rate = rate_of(&PAIRS[i], 15 * SEEDS);
         print_rate(PAIRS[i].name, &rate);
-        assert_true(10 * rate.energy >= 8 * rate.of);
+        assert_true(!are_rates_known() || 10 * rate.energy >= 8 * rate.of);
     }
 }
 
@@ -412,7 +418,7 @@ static void equal_sides_are_rarely_decided(void **state)
     for (size_t i = 0; i < COUNT_OF(PAIRS); i++) {
         struct rate rate = rate_of(&PAIRS[i], 15 * SEEDS);
         print_rate(PAIRS[i].name, &rate);
-        assert_true(100 * rate.any <= 6 * rate.of);
+        assert_true(!are_rates_known() || 100 * rate.any <= 6 * rate.of);
     }
 }
 
@@ -426,7 +432,7 @@ static void one_run_a_side_decides_large_differences_only(void **state)
     struct rate equal = rate_of(&EQUAL, 20 * SEEDS), twice = rate_of(&TWICE, SEEDS);
     print_rate(EQUAL.name, &equal);
     print_rate(TWICE.name, &twice);
-    assert_true(100 * equal.any <= equal.of);
+    assert_true(!are_rates_known() || 100 * equal.any <= equal.of);
     assert_int_equal(twice.energy, twice.of);
 }
 
