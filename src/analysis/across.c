@@ -387,6 +387,45 @@ static void add_sensor_error(const struct run_figures *run, const struct uncerta
     *error = NORMAL_95 * uncertainty_among(value, *error / NORMAL_95, &run->uncertainty, all);
 }
 
+/* Another run of the same configuration would differ by as much. */
+static void add_spread(double *error, double value, double spread)
+{
+    *error = hypot(*error, NORMAL_95 * spread * value);
+}
+
+/* Repetitions of a command are runs, whose spread is in the errors already. */
+static bool has_spread(const struct run_figures *run)
+{
+    return run->is_command && run->point.queries > 1;
+}
+
+const char *run_spread_note(const struct run_figures *runs, size_t count, char to[static 64])
+{
+    size_t without = 0, assumed = 0;
+    for (size_t i = 0; i < count; i++) {
+        without += !has_spread(&runs[i]);
+        assumed += !has_spread(&runs[i]) && !runs[i].spread.runs;
+    }
+    to[0] = '\0';
+    if (assumed)
+        str_format(to, 64, ", with %.0f %% between runs (assumed)", 100 * SPREAD_ASSUMED);
+    else if (without)
+        str_copy(to, 64, ", with the spread between runs");
+    return to;
+}
+
+static void add_spreads(struct run_figures *run)
+{
+    double energy = run->spread.energy, time = run->spread.time;
+    if (has_spread(run))
+        return;
+    add_spread(&run->joules_per_query_error, run->point.joules_per_query, energy);
+    add_spread(&run->joules_per_output_token_error, run->point.joules_per_output_token, energy);
+    add_spread(&run->seconds_per_query_error, run->seconds_per_query, time);
+    add_spread(&run->edp_error, run->edp, hypot(energy, time));
+    add_spread(&run->ed2p_error, run->ed2p, hypot(energy, 2 * time));
+}
+
 struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)
 {
     struct uncertainty all = {UNKNOWN, UNKNOWN, 0};
@@ -394,6 +433,8 @@ struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)
         uncertainty_join(&all, &runs[i].uncertainty);
     for (size_t i = 0; i < count; i++) {
         struct run_figures *run = &runs[i];
+        if (count > 1)
+            add_spreads(run);
         add_sensor_error(run, &all, run->point.joules_per_query, &run->joules_per_query_error);
         add_sensor_error(run, &all, run->point.joules_per_output_token,
                          &run->joules_per_output_token_error);
@@ -447,6 +488,7 @@ void run_figures_of(const struct run_table *table, struct run_figures *out)
     run_point_of(table, &out->point);
     chars_copy(out->method, run_energy_method(table));
     out->uncertainty = uncertainty_of(table);
+    run_spread_of(table, table, &out->spread);
     for (size_t i = 0; i < table->rows; i++)
         if (run_completed(table, i))
             online_add(&prompts, run_number(table, RUN_INPUT_TOKENS, i));

@@ -35,17 +35,37 @@ void run_point_of(const struct run_table *table, struct run_point *out);
  * ERR_NO_DATA for fewer than two. */
 enum err across_run(const struct run_point *points, size_t count, struct result *out) MUST_USE;
 
+/* ---- the spread between runs: run_spread.c ---- */
+
+/* How far repeats of one configuration scatter: standard deviations relative to the figure, with their degrees of
+ * freedom. */
+struct run_spread {
+    double energy, energy_freedom, time, time_freedom;
+    size_t runs; /* repeats in the run index; 0: all assumed */
+};
+#define SPREAD_ASSUMED  0.05
+#define FREEDOM_ASSUMED 1e6 /* a standard deviation that is not estimated */
+#define RUN_SPREAD_ASSUMED                                                                         \
+    {                                                                                              \
+        SPREAD_ASSUMED, FREEDOM_ASSUMED, SPREAD_ASSUMED, FREEDOM_ASSUMED, 0                        \
+    }
+
+/* Of the repeats of these two runs' configurations on this machine, which the run index beside each has; they may be the
+ * same run. */
+void run_spread_of(const struct run_table *a, const struct run_table *b, struct run_spread *out);
+
 /* ---- figures with errors ---- */
 
 /* 95 % of a normal distribution lie within this many standard deviations. */
 #define NORMAL_95 1.96
 
 /* Errors are NORMAL_95 standard uncertainties, of the questions alone until run_figures_settle; accuracy has its 95 %
- * interval. */
+ * interval.  Repetitions of a command are runs: their errors have no spread to be added. */
 struct run_figures {
     struct run_point point;
     char method[24]; /* energy method: "counter", "estimated"; "" if unknown */
     struct uncertainty uncertainty;
+    struct run_spread spread;
     double accuracy_low, accuracy_high;
     double accuracy_at_most, unread_share; /* if all unread answers were correct; or UNKNOWN */
     double joules_per_query_error, joules_per_output_token_error;
@@ -64,8 +84,12 @@ struct run_figures {
 #define RUN_FIGURES_WORDS (RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD))
 void run_figures_of(const struct run_table *table, struct run_figures *out);
 
-/* For runs shown together: if different sensors measured them, errors are extended by those of the sensors.  Returns
- * the common part (uncertainty_join). */
+/* What the errors of several runs shown together include of the spread between runs: ", with 5 % between runs
+ * (assumed)"; "" if each has repetitions. */
+const char *run_spread_note(const struct run_figures *runs, size_t count, char to[static 64]);
+
+/* For several runs shown together: errors are extended by the spread between runs, as in comparisons of one run a side,
+ * and, if different sensors measured them, by those of the sensors.  Returns the common part (uncertainty_join). */
 struct uncertainty run_figures_settle(struct run_figures *runs, size_t count);
 
 /* ---- names: run_names.c ---- */
@@ -105,48 +129,61 @@ struct front_point {
 void front_to_result(const struct front_axis *x, const struct front_axis *y,
                      const struct front_point *points, size_t count, struct result *result);
 
-/* ---- ranking: ranking.c ---- */
-
-/* Runs shown together in order of merit: the most accurate and the cheapest, by how much, and whether that is
- * significant; and the Pareto-optimal ones. */
-
-enum { NO_RUN = -1 };
-
-/* Whether a difference is larger than its uncertainty. */
-enum difference { DIFFERENCE_UNKNOWN, DIFFERENCE_INSIDE, DIFFERENCE_OUTSIDE };
-
-/* Indexes of runs; NO_RUN if there is none, or the figure is unknown. */
-struct run_ranking {
-    const struct run_figures *runs;
-    size_t count;
-    struct run_names names;
-    bool *optimal;             /* of each run */
-    struct uncertainty common; /* of all energies */
-    const char *method;        /* of all energies; NULL: they differ */
-    long accurate, runner_up;  /* the most accurate, of equals the cheapest; and the next */
-    enum difference accuracy;  /* between the two, by Newcombe's interval */
-    long cheapest, dear; /* the cheapest; and the most accurate if it is another, else the next */
-    enum difference energy; /* between the two */
-    long as_cheap; /* the next cheapest, unless it is `dear` or clearly above the cheapest */
-};
-
-/* Settles the errors of the runs first (run_figures_settle).  Names have about `letters` letters at most. */
-void run_ranking_of(struct run_figures *runs, size_t count, size_t letters,
-                    struct run_ranking *out);
-void run_ranking_release(struct run_ranking *ranking);
-
 /* ---- settings: run_settings.c ---- */
 
-/* The settings that runs shown together make: a run, or the repeats of one setting as one row with averaged figures. */
+/* The settings that runs shown together make: a run, or the repeats of one setting with the means of their figures.
+ * Intervals are of 95 %, of what can differ between runs.  Released by the caller. */
+struct run_settings {
+    struct run_figures *means; /* of each setting; the directory is that of its first run */
+    size_t *order, *sizes;     /* its runs: places among the runs, one setting after the other */
+    size_t count;
+    struct uncertainty common; /* of all energies */
+};
+
+/* Settles the errors of the runs first (run_figures_settle).  Every text of `groups` is one of the runs' directories, by
+ * its address. */
+void run_settings_of(const struct compare_groups *groups, struct run_figures *runs, size_t count,
+                     struct run_settings *out);
+void run_settings_release(struct run_settings *settings);
 
 /* Fills *out, zero at first, which the caller releases: "names" of the runs, by what differs between them; "family": what
  * all models share; "common", the relative error that all energies share, or null;
  * "mixed": different sensors measured them; and "settings": [{"name", "runs": [place among the runs], "hardware",
  * "queries", "concurrency", figures of struct run_point, "intervals": {"accuracy", "joules_per_query"},
- * "pareto_optimal"}].  Intervals are of 95 %, of what can differ between runs.  Every text of `groups` is one of
- * `directories`, by its address. */
-void run_settings_result(const struct compare_groups *groups, const char *const *directories,
-                         struct run_figures *runs, size_t count, struct result *out);
+ * "pareto_optimal"}]. */
+void run_settings_result(const struct run_settings *settings, const struct run_figures *runs,
+                         size_t count, struct result *out);
+
+/* ---- ranking: ranking.c ---- */
+
+/* Settings in order of merit: the most accurate and the cheapest, and whether others differ from them by the test of
+ * `ipw compare`; and the Pareto-optimal ones. */
+
+enum { NO_SETTING = -1 };
+
+/* How a setting compares with the best one. */
+struct stand {
+    bool is_peer;       /* tested, and not distinguishable from the best */
+    const char *caveat; /* compare_caveat; "" for a verdict */
+};
+
+struct standing {
+    long best, next;  /* NO_SETTING if there is none, or the figure is unknown */
+    struct stand *of; /* of each setting */
+};
+
+struct run_ranking {
+    const struct run_settings *settings;
+    struct run_names names;
+    bool *optimal;                    /* of each setting */
+    const char *method;               /* of all energies; NULL: they differ */
+    struct standing accuracy, energy; /* the most accurate, of equals the cheapest; the cheapest */
+};
+
+/* `model`: as in struct compare_options.  Names have about `letters` letters at most. */
+void run_ranking_of(const struct run_settings *settings, const struct compare_groups *groups,
+                    const char *model, size_t letters, struct run_ranking *out);
+void run_ranking_release(struct run_ranking *ranking);
 
 /* ---- against the clock: clock_settings.c ---- */
 

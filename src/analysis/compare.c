@@ -11,6 +11,8 @@
 #include "core/xalloc.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
+#include "stats/descriptive.h"
+#include "stats/distribution.h"
 
 /* A run, and the factors that scale its queries' shares of time so that they add up to the run's own busy_watts and
  * output_tokens_per_s. */
@@ -36,7 +38,7 @@ struct match {
         struct entry *entries; /* all queries, sorted by key */
         uint32_t *rows;
         size_t count;
-    } *runs;
+    } * runs;
     size_t a_runs, all_runs;
     bool paired;
     bool a_aligned, b_aligned;            /* if not paired */
@@ -201,6 +203,7 @@ enum {
 struct terms {
     struct side_terms {
         double *entries; /* CONTRAST_SUMS each */
+        double *started; /* of each entry */
         size_t count, queries;
         double question; /* position of the last one that was added */
     } a, b;
@@ -212,7 +215,10 @@ struct terms {
 struct factor {
     int numerator, denominator;
 };
-#define FACTOR(n, d) {RUN_##n, RUN_##d}
+#define FACTOR(n, d)                                                                               \
+    {                                                                                              \
+        RUN_##n, RUN_##d                                                                           \
+    }
 
 static const struct {
     bool product, exponential;
@@ -242,7 +248,8 @@ struct run_wanted compare_needs(void)
 {
     struct run_wanted wanted = {RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) |
                                     RUN_WANT(RUN_QUESTION) | RUN_WANT(RUN_ITL_MEDIAN) |
-                                    RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_CONCURRENCY),
+                                    RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_CONCURRENCY) |
+                                    RUN_WANT(RUN_STARTED_AT),
                                 RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)};
     for (size_t m = 0; m < COMPARE_METRICS; m++)
         for (size_t i = 0; i < 2; i++)
@@ -377,6 +384,8 @@ static void add_query(const struct match *match, size_t first, size_t end, size_
         }
         entry[s] = sum + (again ? entry[s] : 0);
     }
+    if (!again)
+        to->started[to->count] = run_number(table, RUN_STARTED_AT, match->runs[first].rows[i]);
     to->count += !again;
     to->queries += end - first;
     to->question = question;
@@ -415,23 +424,27 @@ static void terms_release(struct terms *terms)
 {
     free(terms->a.entries);
     free(terms->b.entries);
+    free(terms->a.started);
+    free(terms->b.started);
     free(terms->of_run);
     free(terms->query);
     *terms = (struct terms){0};
 }
 
-static double *new_entries(const struct match *match, size_t first, size_t end)
+/* Empty, for the runs from `first` to `end`. */
+static struct side_terms new_side(const struct match *match, size_t first, size_t end)
 {
     size_t count = 1;
     for (size_t r = first; r < end; r++)
         count += match->runs[r].count;
-    return xmalloc(count * CONTRAST_SUMS * sizeof(double));
+    return (struct side_terms){.entries = xmalloc(count * CONTRAST_SUMS * sizeof(double)),
+                               .started = xmalloc(count * sizeof(double))};
 }
 
 static void terms_of(const struct match *match, enum compare_metric metric, struct terms *out)
 {
-    *out = (struct terms){.a.entries = new_entries(match, 0, match->a_runs),
-                          .b.entries = new_entries(match, match->a_runs, match->all_runs),
+    *out = (struct terms){.a = new_side(match, 0, match->a_runs),
+                          .b = new_side(match, match->a_runs, match->all_runs),
                           .of_run = xcalloc(match->all_runs, sizeof *out->of_run),
                           .query = xcalloc(match->all_runs, sizeof *out->query)};
     if (match->paired) {
@@ -455,14 +468,12 @@ const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
 #include "rundir/record.def"
 };
 
-const char *compare_verdict_text(enum compare_verdict verdict)
-{
-    static const char *const TEXTS[VERDICTS] = {
-        "not known", "no evidence", "better", "worse", "higher", "lower", "not comparable"};
-    return TEXTS[verdict];
-}
-
 /* ---- one metric ---- */
+
+static struct compare_plain plain_of(const struct contrast *found)
+{
+    return (struct compare_plain){found->difference, found->relative, found->p_value, UNKNOWN};
+}
 
 /* Discordant pairs only: concordant ones carry no information. */
 static double mcnemar(const struct terms *terms)
@@ -556,11 +567,12 @@ static void compare_queries(const struct match *match, const struct terms *terms
         out->found.a_error = wilson_error(&terms->a, question.product, out->found.a_error);
         out->found.b_error = wilson_error(&terms->b, question.product, out->found.b_error);
     }
+    out->plain = plain_of(&out->found);
     if (!is_known(out->found.p_value))
         return;
     out->test = match->paired ? "paired permutation" : "permutation";
     if (metric == COMPARE_ACCURACY && match->paired && !terms->repeats && match->all_runs == 2) {
-        out->found.p_value = mcnemar(terms);
+        out->plain.p_value = out->found.p_value = mcnemar(terms);
         out->test = "McNemar, exact";
     }
 }
@@ -578,44 +590,166 @@ static bool is_of_commands(const struct match *match)
            match->runs[1].run.table->kind == RUN_KIND_RUN;
 }
 
+/* ---- one metric, of runs ---- */
+
+/* The values of the runs of a, then of b, and when each began. */
+struct run_values {
+    double *values, *started;
+    size_t a_count, count;
+};
+
+static struct run_values new_values(size_t a_count, size_t count)
+{
+    return (struct run_values){.values = xmalloc((count + 1) * sizeof(double)),
+                               .started = xmalloc((count + 1) * sizeof(double)),
+                               .a_count = a_count,
+                               .count = count};
+}
+
+static void free_values(struct run_values *runs)
+{
+    free(runs->values);
+    free(runs->started);
+}
+
+static void compare_run_values(struct run_values *runs, struct compared *out, bool *has_order)
+{
+    size_t a = runs->a_count, b = runs->count - a;
+    contrast_runs(runs->values, a, runs->values + a, b, &out->found);
+    out->plain = plain_of(&out->found);
+    contrast_allow_trend(runs->values, runs->started, a, runs->values + a, runs->started + a, b,
+                         &out->found);
+    bool uses_order = out->found.level_weight < 1;
+    *has_order = *has_order || uses_order;
+    if (is_known(out->found.p_value))
+        out->test = uses_order ? "Welch's t with trend" : "Welch's t";
+}
+
+/* Of results of `ipw run`. */
 static void compare_repetitions(const struct terms *terms, enum compare_metric metric,
-                                struct compared *out)
+                                struct compared *out, bool *has_order)
 {
     const struct side_terms *a = &terms->a, *b = &terms->b;
-    double *values = xmalloc((a->count + b->count + 1) * sizeof *values);
-    for (size_t i = 0; i < a->count + b->count; i++)
-        values[i] = contrast_statistic(i < a->count ? a->entries + i * CONTRAST_SUMS
-                                                    : b->entries + (i - a->count) * CONTRAST_SUMS,
-                                       metric_is_product(metric));
-    contrast_runs(values, a->count, values + a->count, b->count, &out->found);
-    free(values);
-    out->test = is_known(out->found.p_value) ? "Welch's t" : NULL;
+    struct run_values runs = new_values(a->count, a->count + b->count);
+    for (size_t i = 0; i < runs.count; i++) {
+        const struct side_terms *side = i < a->count ? a : b;
+        size_t entry = i < a->count ? i : i - a->count;
+        runs.values[i] =
+            contrast_statistic(side->entries + entry * CONTRAST_SUMS, metric_is_product(metric));
+        runs.started[i] = side->started[entry];
+    }
+    compare_run_values(&runs, out, has_order);
+    free_values(&runs);
+}
+
+/* When a run began; runs of other programs record when they ended. */
+static double start_of(const struct run_table *table)
+{
+    double first = UNKNOWN;
+    for (size_t i = 0; i < table->rows; i++)
+        first = fmin(first, run_number(table, RUN_STARTED_AT, i));
+    if (is_known(table->summary.started_at))
+        return table->summary.started_at;
+    return is_known(first) ? first : table->summary.generated_at;
 }
 
 /* Tests over runs, each with one value.  A model that answers identically in every run is no more certain about other
  * questions: accuracy uses the larger p value and the wider interval of both tests. */
 static void compare_values(const struct match *match, const struct terms *terms,
-                           enum compare_metric metric, struct compared *out)
+                           enum compare_metric metric, struct compared *out, bool *has_order)
 {
     struct contrast by_query = out->found;
-    double *values = xmalloc(match->all_runs * sizeof *values);
-    for (size_t r = 0; r < match->all_runs; r++)
-        values[r] = contrast_statistic(terms->of_run[r], metric_is_product(metric));
-    contrast_runs(values, match->a_runs, values + match->a_runs, match->all_runs - match->a_runs,
-                  &out->found);
-    free(values);
-    if (is_of_accuracy(metric) && is_known(out->found.p_value)) {
-        widen_to(&out->found.difference, &by_query.difference);
-        widen_to(&out->found.relative, &by_query.relative);
-        out->found.a_error = fmax(out->found.a_error, by_query.a_error);
-        out->found.b_error = fmax(out->found.b_error, by_query.b_error);
-        if (by_query.p_value > out->found.p_value) {
-            out->found.p_value = by_query.p_value;
-            out->found.exact = by_query.exact;
-            return; /* and its test */
-        }
+    const char *query_test = out->test;
+    struct run_values runs = new_values(match->a_runs, match->all_runs);
+    for (size_t r = 0; r < match->all_runs; r++) {
+        runs.values[r] = contrast_statistic(terms->of_run[r], metric_is_product(metric));
+        runs.started[r] = start_of(match->runs[r].run.table);
     }
-    out->test = is_known(out->found.p_value) ? "Welch's t" : NULL;
+    compare_run_values(&runs, out, has_order);
+    free_values(&runs);
+    if (!is_of_accuracy(metric) || !is_known(out->found.p_value))
+        return;
+    widen_to(&out->found.difference, &by_query.difference);
+    widen_to(&out->found.relative, &by_query.relative);
+    widen_to(&out->plain.difference, &by_query.difference);
+    widen_to(&out->plain.relative, &by_query.relative);
+    out->plain.p_value = fmax(out->plain.p_value, by_query.p_value);
+    out->found.a_error = fmax(out->found.a_error, by_query.a_error);
+    out->found.b_error = fmax(out->found.b_error, by_query.b_error);
+    if (by_query.p_value > out->found.p_value) {
+        out->found.p_value = by_query.p_value;
+        out->found.exact = by_query.exact;
+        out->test = query_test;
+    }
+}
+
+/* ---- what the runs at hand do not show ---- */
+
+static bool is_of_time(enum compare_metric metric)
+{
+    return metric == COMPARE_LATENCY || metric == COMPARE_TTFT || metric == COMPARE_ITL ||
+           metric == COMPARE_TOKENS_PER_S;
+}
+
+/* A further independent error, whose 95 % half-width this is; both ends are unknown without any. */
+static void widen_by(struct contrast_figure *figure, double half)
+{
+    double below = known_or(figure->value - figure->low, 0);
+    double above = known_or(figure->high - figure->value, 0);
+    figure->low = figure->value - hypot(below, half);
+    figure->high = figure->value + hypot(above, half);
+}
+
+/* One run a side: another run of each would differ by the spread between runs. */
+static void add_spread(enum compare_metric metric, const struct run_spread *spread,
+                       struct compared *out)
+{
+    struct contrast *found = &out->found;
+    bool is_time = is_of_time(metric), is_energy = COMPARE_METRIC_INFO[metric].energy;
+    double of_run = is_time ? spread->time : spread->energy;
+    double freedom = is_time ? spread->time_freedom : spread->energy_freedom;
+    if ((!is_time && !is_energy) || !is_known(found->difference.value))
+        return;
+    bool has_test = is_known(found->p_value);
+    double of_queries = (found->difference.high - found->difference.low) / (2 * Z_95);
+    double of_runs = of_run * hypot(found->a, found->b);
+    double t = student_quantile(0.05, freedom);
+    found->level = (struct contrast_model){found->difference.value,
+                                           hypot(known_or(of_queries, 0), of_runs), freedom};
+    widen_by(&found->difference, t * of_runs);
+    widen_by(&found->relative, t * of_runs / fabs(found->a));
+    if (!has_test) /* no scatter is known */
+        out->plain.p_value = found->difference.value == 0;
+    if (found->difference.value == 0)
+        found->level.error = UNKNOWN;
+    found->p_value = fmax(found->p_value, contrast_p(found, 0, 0));
+    if (!has_test)
+        out->test = "spread between runs";
+}
+
+/* The difference that conditions may cause, and the p value beyond it. */
+static void allow_conditions(enum compare_metric metric, const struct compare_influence *influence,
+                             struct compared *inout)
+{
+    const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
+    double low = 0, high = 0, b = fabs(inout->found.b);
+    if (info->energy) {
+        low = influence->energy_low;
+        high = influence->energy_high;
+    } else if (is_of_time(metric)) {
+        low = influence->time_low;
+        high = influence->time_high;
+    }
+    if (metric == COMPARE_ACTIVE_ENERGY) { /* a baseline that was too high makes it too low */
+        low = influence->active_scale * fmin(low, -influence->idle);
+        high = influence->active_scale * fmax(high, influence->idle);
+    }
+    bool is_inverse = info->better == BETTER_HIGHER;
+    inout->shift_low = known_or(is_inverse ? -high * b : low * b, 0);
+    inout->shift_high = known_or(is_inverse ? -low * b : high * b, 0);
+    if (inout->shift_low < 0 || inout->shift_high > 0)
+        inout->found.p_value = fmax(inout->found.p_value,
+                                    contrast_p(&inout->found, inout->shift_low, inout->shift_high));
 }
 
 /* For an exponent: the sign of interval ends is preserved. */
@@ -631,27 +765,41 @@ static void exponentiate(struct contrast *found)
         found->b - found->a, found->a * found->relative.low, found->a * found->relative.high};
 }
 
-static void compare_metric(const struct match *match, const struct compare_sensors *sensors,
-                           enum compare_metric metric, uint64_t seed, struct compared *out)
+/* A comparison in progress. */
+struct work {
+    struct match match;
+    struct compare_sensors sensors;
+    const struct compare_options *options;
+    struct comparison *out;
+};
+
+static void compare_metric(struct work *work, enum compare_metric metric)
 {
     struct terms terms;
+    struct comparison *comparison = work->out;
+    struct compared *out = &comparison->metrics[metric];
+    const struct match *match = &work->match;
     bool by_run = match->all_runs > 2;
     terms_of(match, metric, &terms);
     if (is_of_commands(match))
-        compare_repetitions(&terms, metric, out);
+        compare_repetitions(&terms, metric, out, &comparison->has_order);
     else if (!by_run || is_of_accuracy(metric))
-        compare_queries(match, &terms, metric, seed, out);
+        compare_queries(match, &terms, metric, work->options->seed + metric, out);
     if (by_run)
-        compare_values(match, &terms, metric, out);
+        compare_values(match, &terms, metric, out, &comparison->has_order);
+    else if (!is_of_commands(match) || terms.a.count + terms.b.count == 2)
+        add_spread(metric, &comparison->spread, out);
     if (FORMULAS[metric].exponential)
         exponentiate(&out->found);
+    if (!work->options->ignore_conditions)
+        allow_conditions(metric, &comparison->influence, out);
     out->a_queries = terms.a.queries;
     out->b_queries = terms.b.queries;
     out->a_plus_minus = out->found.a_error;
     out->b_plus_minus = out->found.b_error;
     if (COMPARE_METRIC_INFO[metric].energy)
-        add_calibration(match, sensors, FORMULAS[metric].factors[0].numerator == RUN_OPERATING_COST,
-                        out);
+        add_calibration(match, &work->sensors,
+                        FORMULAS[metric].factors[0].numerator == RUN_OPERATING_COST, out);
     terms_release(&terms);
 }
 
@@ -681,85 +829,51 @@ void compare_describe(const struct compare_side *side, struct compared_side *out
     out->tariff = first->summary.tariff;
 }
 
-void compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
+static void leave_out(struct compared *out)
+{
+    contrast_runs(NULL, 0, NULL, 0, &out->found);
+    out->plain = plain_of(&out->found);
+    out->a_plus_minus = out->b_plus_minus = UNKNOWN;
+}
+
+static void compare_metrics(struct work *work)
+{
+    for (size_t i = 0; i < COMPARE_METRICS; i++) {
+        struct compared *compared = &work->out->metrics[i];
+        compared->p_holm = UNKNOWN;
+        if (!work->options->only || work->options->only >> i & 1)
+            compare_metric(work, (enum compare_metric)i);
+        else
+            leave_out(compared);
+    }
+}
+
+void compare_sides(const struct compare_side *a, const struct compare_side *b,
+                   const struct compare_options *options, const struct run_spread *spread,
                    struct comparison *out)
 {
-    struct match match;
-    struct compare_sensors sensors = {sensors_of(a), sensors_of(b), {UNKNOWN, UNKNOWN, 0}};
-    uncertainty_join(&sensors.all, &sensors.a);
-    uncertainty_join(&sensors.all, &sensors.b);
-    *out = (struct comparison){.kind = a->runs[0].kind, .a_runs = a->count};
+    struct work work = {.sensors = {sensors_of(a), sensors_of(b), {UNKNOWN, UNKNOWN, 0}},
+                        .options = options,
+                        .out = out};
+    struct compare_sensors *sensors = &work.sensors;
+    uncertainty_join(&sensors->all, &sensors->a);
+    uncertainty_join(&sensors->all, &sensors->b);
+    *out = (struct comparison){.kind = a->runs[0].kind, .a_runs = a->count, .spread = *spread};
     compare_describe(b, &out->side);
-    match_runs(a, b, &match);
-    out->paired = match.paired;
-    out->same = match.same;
-    out->pairs = match.paired ? match.runs[0].count : 0;
-    out->a_only = match.a_only;
-    out->b_only = match.b_only;
-    out->changed = match.changed;
-    out->common = sensors.all.sensors == UNCERTAINTY_MIXED ? UNKNOWN : sensors.all.common;
-    for (size_t i = 0; i < COMPARE_METRICS; i++) {
-        out->metrics[i].p_holm = UNKNOWN;
-        compare_metric(&match, &sensors, (enum compare_metric)i, seed + i, &out->metrics[i]);
-    }
-    match_release(&match);
+    compare_influence_of(a, b, &out->influence);
+    match_runs(a, b, &work.match);
+    out->paired = work.match.paired;
+    out->same = work.match.same;
+    out->pairs = out->paired ? work.match.runs[0].count : 0;
+    out->a_only = work.match.a_only;
+    out->b_only = work.match.b_only;
+    out->changed = work.match.changed;
+    out->common = sensors->all.sensors == UNCERTAINTY_MIXED ? UNKNOWN : sensors->all.common;
+    compare_metrics(&work);
+    match_release(&work.match);
+    compare_check_conditions(a, b, out);
     compare_warn(a, b, out);
-}
-
-/* ---- several comparisons ---- */
-
-static enum compare_verdict verdict_of(const struct compared *compared, enum better better)
-{
-    const struct contrast_figure *difference = &compared->found.difference;
-    if (!is_known(compared->p_holm))
-        return VERDICT_UNKNOWN;
-    bool apart = difference->low > 0 || difference->high < 0;
-    if (!(compared->p_holm < COMPARE_ALPHA) || !apart)
-        return VERDICT_NO_EVIDENCE;
-    bool higher = difference->value > 0;
-    if (better == BETTER_NEITHER)
-        return higher ? VERDICT_HIGHER : VERDICT_LOWER;
-    return higher == (better == BETTER_HIGHER) ? VERDICT_BETTER : VERDICT_WORSE;
-}
-
-bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric)
-{
-    return comparison->conditions == CONDITIONS_DIFFER && COMPARE_METRIC_INFO[metric].energy;
-}
-
-/* Sets p_holm of the priced metrics, corrected with all others, or of the others, corrected without them; returns the
- * number of tests. */
-static size_t correct_family(struct comparison *all, size_t count, bool priced, double *p_values)
-{
-    size_t tests = 0;
-    for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
-        size_t metric = i % COMPARE_METRICS;
-        p_values[i] = priced || !compare_is_priced((enum compare_metric)metric)
-                          ? all[i / COMPARE_METRICS].metrics[metric].found.p_value
-                          : UNKNOWN;
-        tests += is_known(p_values[i]);
-    }
-    holm_adjust(p_values, count * COMPARE_METRICS);
-    for (size_t i = 0; i < count * COMPARE_METRICS; i++)
-        if (compare_is_priced((enum compare_metric)(i % COMPARE_METRICS)) == priced)
-            all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS].p_holm = p_values[i];
-    return tests;
-}
-
-void compare_verdicts(struct comparison *all, size_t count)
-{
-    double *p_values = xmalloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
-    size_t tests = correct_family(all, count, false, p_values);
-    correct_family(all, count, true, p_values);
-    for (size_t i = 0; i < count * COMPARE_METRICS; i++) {
-        struct compared *compared = &all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS];
-        compared->verdict = verdict_of(compared, COMPARE_METRIC_INFO[i % COMPARE_METRICS].better);
-        if (compared->verdict != VERDICT_UNKNOWN &&
-            compare_is_blocked(&all[i / COMPARE_METRICS],
-                               (enum compare_metric)(i % COMPARE_METRICS)))
-            compared->verdict = VERDICT_NOT_COMPARABLE;
-    }
-    free(p_values);
-    for (size_t i = 0; i < count; i++)
-        compare_warn_few(&all[i], tests);
+    bool is_ignored = out->conditions == CONDITIONS_DIFFER || out->influence.text[0];
+    if (options->ignore_conditions && is_ignored)
+        out->conditions = CONDITIONS_IGNORED;
 }

@@ -42,7 +42,8 @@ enum compare_verdict {
     VERDICT_WORSE,
     VERDICT_HIGHER, /* for a metric that is neither good nor bad */
     VERDICT_LOWER,
-    VERDICT_NOT_COMPARABLE, /* energy under different conditions */
+    VERDICT_UNDECIDED, /* different in these runs, but one run a side, or their order, may be why */
+    VERDICT_NOT_COMPARABLE, /* different conditions may be why */
     VERDICTS
 };
 const char *compare_verdict_text(enum compare_verdict verdict);
@@ -52,6 +53,12 @@ struct compared {
     struct contrast found;       /* b relative to a; with the error of different sensors */
     double a_plus_minus,
         b_plus_minus; /* standard uncertainties; calibration only if the sensors differ */
+    double shift_low, shift_high; /* difference that conditions may cause, in the metric's unit */
+    /* Without regard to conditions, the order of runs, and what one run a side cannot show: */
+    struct compare_plain {
+        struct contrast_figure difference, relative;
+        double p_value, p_holm;
+    } plain;
     double p_holm;    /* UNKNOWN until compare_verdicts */
     const char *test; /* test that gives p; NULL without one */
     enum compare_verdict verdict;
@@ -69,6 +76,23 @@ enum compare_conditions {
 struct compare_side {
     const struct run_table *runs;
     size_t count;
+};
+
+/* What differences of the recorded conditions may explain, relative to the energy and the time of the other side: from
+ * `low`, at most 0, to `high`, at least 0. */
+struct compare_influence {
+    double energy_low, energy_high, time_low, time_high;
+    double idle;         /* share of the energy that idle power may explain, of either sign */
+    double active_scale; /* energy over active energy */
+    char text[256];      /* what differs: "idle power 41.8 W, baseline 40 W"; "" */
+};
+
+struct compare_options {
+    const char *model; /* use only records of this model; NULL: the run's own */
+    uint64_t seed;
+    bool ignore_conditions;
+    uint32_t only;               /* a bit for each metric to compare; 0: all */
+    const struct tariff *tariff; /* overrides those of the runs; NULL: none */
 };
 
 struct compared_side {
@@ -92,17 +116,23 @@ struct comparison {
     size_t a_only, b_only; /* asked by one side only */
     size_t changed;        /* same key, different question */
     enum compare_conditions conditions;
+    struct compare_influence influence;
+    struct run_spread spread; /* with one run a side */
+    bool has_order;           /* when each run was measured is known, and used */
     struct compared metrics[COMPARE_METRICS];
     struct findings findings; /* that make the comparison unfair; owned */
 };
 
-#define COMPARE_ALPHA 0.05
+#define COMPARE_ALPHA   0.05
+#define COMPARE_PRIMARY 0.7 /* share of the level for the energy per query */
 
 /* The columns that the tables must have. */
 struct run_wanted compare_needs(void);
 
-/* Compares `b` with the baseline `a`; the same seed gives the same result.  Verdicts are set by compare_verdicts. */
-void compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
+/* Compares `b` with the baseline `a`; the same seed gives the same result.  Verdicts are set by compare_verdicts.
+ * `spread` is used with one run a side. */
+void compare_sides(const struct compare_side *a, const struct compare_side *b,
+                   const struct compare_options *options, const struct run_spread *spread,
                    struct comparison *out);
 
 /* Everything except the name. */
@@ -114,22 +144,55 @@ static inline bool compare_is_repeated(const struct comparison *comparison)
     return comparison->a_runs > 1 && comparison->side.runs > 1;
 }
 
-/* Whether conditions prevent a comparison of the metric. */
+/* ---- verdicts: compare_verdict.c ---- */
+
+/* Whether a condition prevents any comparison of the metric. */
 bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric);
 
 /* Whether a metric is a cost or an emission: energy and device time times a price. */
 bool compare_is_priced(enum compare_metric metric);
 
-/* All tests of all runs form one family: Holm's correction, then the verdicts.  Priced metrics are not part of the
- * family of the others, so that a price changes no other verdict; their own family includes all.  A difference is
- * significant if its corrected p value is below COMPARE_ALPHA and its interval excludes 0. */
+/* All tests of all runs form one family of level COMPARE_ALPHA.  The energy per query is primary: it is tested first,
+ * at COMPARE_PRIMARY of that level, the other metrics at the rest of it, or at all of it if every primary test is
+ * significant; by Holm's correction in both.  Priced metrics are not part of the family of the others, so that a price
+ * changes no other verdict; their own includes all.  p_holm is scaled such that a difference is significant if it is
+ * below COMPARE_ALPHA and the interval excludes 0. */
 void compare_verdicts(struct comparison *all, size_t count);
+
+/* Whether each side is one run; repetitions of a command are runs. */
+bool compare_is_single(const struct comparison *comparison);
+
+/* The metric in words, the same in every view: "lower in this run by 9 %; one run a side: not decided". */
+enum { STATEMENT_MAX = 200 };
+const char *compare_statement(const struct comparison *comparison, enum compare_metric metric,
+                              char to[static STATEMENT_MAX]);
+
+/* What a view adds to a difference that it states itself: "one run a side: not decided"; "" for a verdict. */
+const char *compare_caveat(const struct comparison *comparison, enum compare_metric metric);
+
+/* What p and the intervals are based on, a sentence; "" if there are none. */
+enum { BASIS_MAX = 320 };
+const char *compare_basis(const struct comparison *comparison, char to[static BASIS_MAX]);
+
+/* ---- conditions: compare_conditions.c ---- */
+
+/* What the conditions that both sides record may explain. */
+void compare_influence_of(const struct compare_side *a, const struct compare_side *b,
+                          struct compare_influence *out);
+
+/* Sets the conditions, and raises findings about those that forbid any comparison of energies. */
+void compare_check_conditions(const struct compare_side *a, const struct compare_side *b,
+                              struct comparison *out);
 
 /* ---- fairness: compare_fairness.c ---- */
 
 /* Adds the findings; the comparison's counts must be set. */
 void compare_warn(const struct compare_side *a, const struct compare_side *b,
                   struct comparison *out);
+
+/* Adds a finding about the comparison, once. */
+void compare_warn_of(struct comparison *comparison, enum finding_code code, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
 /* Adds a finding where so few were compared that no difference, however large, could have had a verdict. */
 void compare_warn_few(struct comparison *comparison, size_t tests);

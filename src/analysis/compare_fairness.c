@@ -16,8 +16,7 @@
 #include "rundir/sweep.h"
 
 /* A finding of one repeat that is that of another as well is raised once. */
-PRINTF_LIKE(3, 4)
-static void warn(struct comparison *out, enum finding_code code, const char *format, ...)
+void compare_warn_of(struct comparison *out, enum finding_code code, const char *format, ...)
 {
     char text[sizeof((struct finding *)0)->text];
     va_list arguments;
@@ -53,7 +52,10 @@ static const struct fact {
     bool in_header; /* also recorded by an unfinished run */
     const char *what;
 } SAME[] = {
-#define FACT(member, type_) {.type = FIELD_##type_, .offset = offsetof(struct summary, member)}
+#define FACT(member, type_)                                                                        \
+    {                                                                                              \
+        .type = FIELD_##type_, .offset = offsetof(struct summary, member)                          \
+    }
     {FACT(hardware_label, TEXT), true, "hardware"},
     {FACT(gpu_name, TEXT), false, "GPU"},
     {FACT(host_name, TEXT), false, "machine"},
@@ -130,12 +132,13 @@ static void check_tariff(const struct pair *pair, struct comparison *out)
                 {a->gco2_per_kwh, b->gco2_per_kwh, "gco2-per-kwh"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (is_known(rows[i].a) && is_known(rows[i].b) && rows[i].a != rows[i].b)
-            warn(out, FINDING_DIFFERENT_PRICES,
-                 "different --%s: %.6g, baseline %.6g; give one for both", rows[i].option,
-                 rows[i].b, rows[i].a);
+            compare_warn_of(out, FINDING_DIFFERENT_PRICES,
+                            "different --%s: %.6g, baseline %.6g; give one for both",
+                            rows[i].option, rows[i].b, rows[i].a);
         else if (is_known(rows[i].a) != is_known(rows[i].b))
-            warn(out, FINDING_DIFFERENT_PRICES, "only %s was saved with --%s: give one for both",
-                 is_known(rows[i].a) ? pair->of_a : pair->of_b, rows[i].option);
+            compare_warn_of(out, FINDING_DIFFERENT_PRICES,
+                            "only %s was saved with --%s: give one for both",
+                            is_known(rows[i].a) ? pair->of_a : pair->of_b, rows[i].option);
 }
 
 /* "concurrency, client": facts that one of the two does not record. */
@@ -154,8 +157,8 @@ static void warn_unrecorded(struct comparison *out, const char *whose,
                             const struct unrecorded *unrecorded)
 {
     if (unrecorded->names[0])
-        warn(out, FINDING_UNRECORDED_SETUP, "%s does not record, and may differ in: %s", whose,
-             unrecorded->names);
+        compare_warn_of(out, FINDING_UNRECORDED_SETUP, "%s does not record, and may differ in: %s",
+                        whose, unrecorded->names);
 }
 
 static void check_same(const struct pair *pair, struct comparison *out)
@@ -169,8 +172,8 @@ static void check_same(const struct pair *pair, struct comparison *out)
         bool a_records = left[0] || records_fact(a, &SAME[i]);
         bool b_records = right[0] || records_fact(b, &SAME[i]);
         if (a_records && b_records && !str_equal(left, right))
-            warn(out, FINDING_DIFFERENT_SETUP, "different %s: %.100s, baseline %.100s",
-                 SAME[i].what, right[0] ? right : "none", left[0] ? left : "none");
+            compare_warn_of(out, FINDING_DIFFERENT_SETUP, "different %s: %.100s, baseline %.100s",
+                            SAME[i].what, right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_records &&
             b->has_summary) /* an unfinished run records little, and is reported as such */
             unrecorded_add(&of_b, SAME[i].what);
@@ -181,8 +184,9 @@ static void check_same(const struct pair *pair, struct comparison *out)
     warn_unrecorded(out, pair->side_b, &of_b);
     const char *gpus_a = a->summary.gpu_uuids, *gpus_b = b->summary.gpu_uuids;
     if (gpus_a && gpus_b && !str_equal(gpus_a, gpus_b))
-        warn(out, FINDING_DIFFERENT_GPUS,
-             "different GPUs, which vary even within one model: %.60s and %.60s", gpus_b, gpus_a);
+        compare_warn_of(out, FINDING_DIFFERENT_GPUS,
+                        "different GPUs, which vary even within one model: %.60s and %.60s", gpus_b,
+                        gpus_a);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,
@@ -191,18 +195,20 @@ static void check_questions(const struct run_table *a, const struct run_table *b
     if (!run_kind_has_requests(a->kind)) /* commands and layers have no questions */
         return;
     if (out->changed)
-        warn(out, FINDING_DIFFERENT_QUESTIONS,
-             "%zu questions with the same key differ: different datasets", out->changed);
+        compare_warn_of(out, FINDING_DIFFERENT_QUESTIONS,
+                        "%zu questions with the same key differ: different datasets", out->changed);
     if (!out->paired)
-        warn(out, FINDING_DIFFERENT_QUESTIONS,
-             "the runs have different questions (%zu of %zu and %zu are the same): they are "
-             "compared as two samples, and differences may be due to the questions",
-             out->same, a->rows, b->rows);
+        compare_warn_of(
+            out, FINDING_DIFFERENT_QUESTIONS,
+            "the runs have different questions (%zu of %zu and %zu are the same): they are "
+            "compared as two samples, and differences may be due to the questions",
+            out->same, a->rows, b->rows);
     else if (out->a_only || out->b_only)
-        warn(out, FINDING_DIFFERENT_QUESTIONS,
-             "%zu queries of the baseline and %zu of this run have no counterpart and are "
-             "excluded",
-             out->a_only, out->b_only);
+        compare_warn_of(
+            out, FINDING_DIFFERENT_QUESTIONS,
+            "%zu queries of the baseline and %zu of this run have no counterpart and are "
+            "excluded",
+            out->a_only, out->b_only);
 }
 
 /* The accuracy of a side is then only bounded. */
@@ -212,37 +218,42 @@ static void check_unread(const struct run_table *table, const char *whose, struc
     struct findings found = {0};
     answers_of(table, &figures);
     if (intelligence_check(&figures, &found))
-        warn(out, FINDING_UNREAD_ANSWERS, "%s: %s", whose, found.items[0].text);
+        compare_warn_of(out, FINDING_UNREAD_ANSWERS, "%s: %s", whose, found.items[0].text);
     findings_release(&found);
 }
 
 static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
 {
     if (table->damaged_summary)
-        warn(out, FINDING_NO_SUMMARY, "summary.json of %s cannot be read and is ignored", whose);
+        compare_warn_of(out, FINDING_NO_SUMMARY, "summary.json of %s cannot be read and is ignored",
+                        whose);
     else if (!table->has_summary)
-        warn(out, FINDING_NO_SUMMARY, "%s is unfinished: no summary.json", whose);
+        compare_warn_of(out, FINDING_NO_SUMMARY, "%s is unfinished: no summary.json", whose);
     else if (table->summary.interrupted == 1)
-        warn(out, FINDING_INTERRUPTED, "%s was interrupted", whose);
+        compare_warn_of(out, FINDING_INTERRUPTED, "%s was interrupted", whose);
     if (table->canceled)
-        warn(out, FINDING_CANCELED_QUERIES,
-             "%zu of %zu %s of %s were canceled by their clients and are excluded", table->canceled,
-             table->rows, run_kind_unit(table->kind, true), whose);
+        compare_warn_of(out, FINDING_CANCELED_QUERIES,
+                        "%zu of %zu %s of %s were canceled by their clients and are excluded",
+                        table->canceled, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->failed)
-        warn(out, FINDING_FAILED_QUERIES,
-             "%zu of %zu %s of %s failed and are excluded, which may bias the comparison",
-             table->failed, table->rows, run_kind_unit(table->kind, true), whose);
+        compare_warn_of(
+            out, FINDING_FAILED_QUERIES,
+            "%zu of %zu %s of %s failed and are excluded, which may bias the comparison",
+            table->failed, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->negative)
-        warn(out, FINDING_NEGATIVE_ENERGY, "%llu energies of %s are negative and count as unknown",
-             (unsigned long long)table->negative, whose);
+        compare_warn_of(out, FINDING_NEGATIVE_ENERGY,
+                        "%llu energies of %s are negative and count as unknown",
+                        (unsigned long long)table->negative, whose);
     if (table->format > JOURNAL_FORMAT)
-        warn(out, FINDING_NEWER_FORMAT,
-             "records.jsonl of %s has format %.0f, newer than %d of this version: some data may be "
-             "missing",
-             whose, table->format, JOURNAL_FORMAT);
+        compare_warn_of(
+            out, FINDING_NEWER_FORMAT,
+            "records.jsonl of %s has format %.0f, newer than %d of this version: some data may be "
+            "missing",
+            whose, table->format, JOURNAL_FORMAT);
     if (table->damaged)
-        warn(out, FINDING_DAMAGED_LINES, "%llu damaged lines in the journal of %s skipped",
-             (unsigned long long)table->damaged, whose);
+        compare_warn_of(out, FINDING_DAMAGED_LINES,
+                        "%llu damaged lines in the journal of %s skipped",
+                        (unsigned long long)table->damaged, whose);
 }
 
 /* ---- energy ---- */
@@ -277,26 +288,29 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
                             const char *whose, struct comparison *out)
 {
     if (!state->known)
-        warn(out, FINDING_ENERGY_UNKNOWN, "%s has no energy: no sensor measured it", whose);
+        compare_warn_of(out, FINDING_ENERGY_UNKNOWN, "%s has no energy: no sensor measured it",
+                        whose);
     else if (state->known < state->completed)
-        warn(out, FINDING_ENERGY_UNKNOWN, "the energy of %zu of %zu %s of %s is unknown",
-             state->completed - state->known, state->completed, run_kind_unit(table->kind, true),
-             whose);
+        compare_warn_of(out, FINDING_ENERGY_UNKNOWN, "the energy of %zu of %zu %s of %s is unknown",
+                        state->completed - state->known, state->completed,
+                        run_kind_unit(table->kind, true), whose);
     if (state->coverage < 0.9)
-        warn(
+        compare_warn_of(
             out, FINDING_LOW_COVERAGE,
             "the sensors cover only %.0f %% of the time of the %s in %s: the rest of its energy is "
             "missing",
             100 * state->coverage, run_kind_unit(table->kind, true), whose);
     if (state->low_confidence && state->completed == 1)
-        warn(out, FINDING_LOW_CONFIDENCE, "%s is shorter than ten updates of a sensor", whose);
+        compare_warn_of(out, FINDING_LOW_CONFIDENCE, "%s is shorter than ten updates of a sensor",
+                        whose);
     else if (2 * state->low_confidence > state->completed)
-        warn(out, FINDING_LOW_CONFIDENCE,
-             "%zu of %zu %s of %s are shorter than ten updates of a sensor", state->low_confidence,
-             state->completed, run_kind_unit(table->kind, true), whose);
+        compare_warn_of(out, FINDING_LOW_CONFIDENCE,
+                        "%zu of %zu %s of %s are shorter than ten updates of a sensor",
+                        state->low_confidence, state->completed, run_kind_unit(table->kind, true),
+                        whose);
     if (str_equal(run_energy_method(table), "estimated"))
-        warn(out, FINDING_ESTIMATED_ENERGY,
-             "the energy of %s is estimated by a model, not measured", whose);
+        compare_warn_of(out, FINDING_ESTIMATED_ENERGY,
+                        "the energy of %s is estimated by a model, not measured", whose);
 }
 
 static void check_energy(const struct pair *pair, struct comparison *out)
@@ -308,95 +322,22 @@ static void check_energy(const struct pair *pair, struct comparison *out)
     if (!in_a.known || !in_b.known)
         return;
     if (a->ours != b->ours)
-        warn(out, FINDING_OTHER_PROGRAM,
-             "%s was made by another program, which counts other devices: energies are not "
-             "comparable",
-             a->ours ? pair->side_b : "the baseline");
+        compare_warn_of(
+            out, FINDING_OTHER_PROGRAM,
+            "%s was made by another program, which counts other devices: energies are not "
+            "comparable",
+            a->ours ? pair->side_b : "the baseline");
     if (!str_equal(run_energy_method(a), run_energy_method(b)))
-        warn(out, FINDING_DIFFERENT_METHOD, "different energy method: '%s', baseline '%s'",
-             run_energy_method(b), run_energy_method(a));
+        compare_warn_of(out, FINDING_DIFFERENT_METHOD,
+                        "different energy method: '%s', baseline '%s'", run_energy_method(b),
+                        run_energy_method(a));
     if (!str_equal(run_energy_source(a), run_energy_source(b)))
-        warn(out, FINDING_DIFFERENT_SENSORS,
-             "different energy sensors: '%.100s', baseline '%.100s'", run_energy_source(b),
-             run_energy_source(a));
+        compare_warn_of(out, FINDING_DIFFERENT_SENSORS,
+                        "different energy sensors: '%.100s', baseline '%.100s'",
+                        run_energy_source(b), run_energy_source(a));
     if (fabs(in_a.coverage - in_b.coverage) > 0.05)
-        warn(out, FINDING_DIFFERENT_COVERAGE, "coverage %.0f %%, baseline %.0f %%",
-             100 * in_b.coverage, 100 * in_a.coverage);
-}
-
-/* ---- conditions ---- */
-
-#define IDLE_MIN_CHANGE 0.05 /* relative change of idle power; smaller ones are ignored */
-
-static const struct finding *severe_of(const struct run_table *table, const char *code)
-{
-    const struct summary_conditions *conditions = &table->summary.conditions;
-    for (size_t i = 0; i < conditions->finding_count; i++)
-        if (conditions->findings[i].severity >= FINDING_WARNING &&
-            str_starts(conditions->findings[i].code, code))
-            return &conditions->findings[i];
-    return NULL;
-}
-
-static void differ(struct comparison *out, const char *whose, const char *text)
-{
-    warn(out, FINDING_NOT_COMPARABLE, "energies are not comparable: %s: %.200s", whose, text);
-    out->conditions = CONDITIONS_DIFFER;
-}
-
-/* Conditions that invalidate the figures of a run in any comparison. */
-static void check_broken(const struct run_table *table, const char *whose, struct comparison *out)
-{
-    const struct summary_conditions *conditions = &table->summary.conditions;
-    for (size_t i = 0; i < conditions->finding_count; i++)
-        if (conditions->findings[i].severity == FINDING_INVALID)
-            differ(out, whose, conditions->findings[i].text);
-}
-
-/* Applies to one machine only: idle power differs between machines. */
-static void check_idle(const struct pair *pair, struct comparison *out)
-{
-    const struct summary_conditions *left = &pair->a->summary.conditions;
-    const struct summary_conditions *right = &pair->b->summary.conditions;
-    double error = hypot(known_or(left->idle_plus_minus, 0), known_or(right->idle_plus_minus, 0));
-    double change = fabs(right->idle_w - left->idle_w);
-    char text[128];
-    if (!(change > 2 * error && change > IDLE_MIN_CHANGE * left->idle_w))
-        return;
-    chars_format(text, "idle power %.3g W, baseline %.3g W", right->idle_w, left->idle_w);
-    differ(out, pair->of_b, text);
-}
-
-/* Load and throttling on one side only affect its energies only. */
-static void check_one_sided(const struct pair *pair, struct comparison *out)
-{
-    static const char *const CODES[] = {"background", "throttled"};
-    for (size_t i = 0; i < COUNT_OF(CODES); i++) {
-        const struct finding *left = severe_of(pair->a, CODES[i]);
-        const struct finding *right = severe_of(pair->b, CODES[i]);
-        if (left && !right && left->severity != FINDING_INVALID)
-            differ(out, pair->of_a, left->text);
-        if (right && !left && right->severity != FINDING_INVALID)
-            differ(out, pair->of_b, right->text);
-    }
-}
-
-static void check_conditions(const struct pair *pair, struct comparison *out)
-{
-    bool in_a = is_known(pair->a->summary.conditions.seconds);
-    bool in_b = is_known(pair->b->summary.conditions.seconds);
-    if ((!in_a || !in_b) && out->conditions == CONDITIONS_COMPARABLE)
-        out->conditions = CONDITIONS_UNKNOWN;
-    if (in_a != in_b)
-        warn(out, FINDING_CONDITIONS_UNKNOWN,
-             "conditions unknown: %s records no idle power, background load or throttling",
-             in_a ? pair->side_b : "the baseline");
-    check_broken(pair->a, pair->of_a, out);
-    check_broken(pair->b, pair->of_b, out);
-    if (in_a && in_b && uncertainty_of(pair->a).sensors == uncertainty_of(pair->b).sensors) {
-        check_idle(pair, out);
-        check_one_sided(pair, out);
-    }
+        compare_warn_of(out, FINDING_DIFFERENT_COVERAGE, "coverage %.0f %%, baseline %.0f %%",
+                        100 * in_b.coverage, 100 * in_a.coverage);
 }
 
 static void check_model(const struct pair *pair, struct comparison *out)
@@ -407,11 +348,11 @@ static void check_model(const struct pair *pair, struct comparison *out)
     bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
                    strncmp(a->directory, b->directory, sweep) == 0;
     if (!str_equal(a->model, b->model) && !is_knob)
-        warn(out, FINDING_DIFFERENT_SETUP, "different %s: '%.100s', baseline '%.100s'",
-             a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
+        compare_warn_of(out, FINDING_DIFFERENT_SETUP, "different %s: '%.100s', baseline '%.100s'",
+                        a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)
-        warn(out, FINDING_DIFFERENT_SETUP, "different kind of run: '%s', baseline '%s'",
-             run_kind_name(b->kind), run_kind_name(a->kind));
+        compare_warn_of(out, FINDING_DIFFERENT_SETUP, "different kind of run: '%s', baseline '%s'",
+                        run_kind_name(b->kind), run_kind_name(a->kind));
 }
 
 /* Scatter between runs is that of repeats only if nothing else differs between them. */
@@ -420,20 +361,20 @@ static void check_repeats(const struct compare_side *side, const char *whose,
 {
     for (size_t i = 1; i < side->count; i++)
         if (!compare_same_setting(&side->runs[0].summary, &side->runs[i].summary))
-            warn(out, FINDING_NOT_REPEATS,
-                 "the runs of %s are not repeats of one setting: %.200s differs", whose,
-                 side->runs[i].directory);
+            compare_warn_of(out, FINDING_NOT_REPEATS,
+                            "the runs of %s are not repeats of one setting: %.200s differs", whose,
+                            side->runs[i].directory);
 }
 
 void compare_warn(const struct compare_side *a, const struct compare_side *b,
                   struct comparison *out)
 {
     size_t count = a->count > b->count ? a->count : b->count;
-    out->conditions = CONDITIONS_COMPARABLE;
     if (a->count != b->count && (a->count == 1 || b->count == 1))
-        warn(out, FINDING_UNEQUAL_REPEATS,
-             "%zu run%s of the baseline and %zu of this side: differences between runs are unknown",
-             a->count, str_plural(a->count), b->count);
+        compare_warn_of(
+            out, FINDING_UNEQUAL_REPEATS,
+            "%zu run%s of the baseline and %zu of this side: differences between runs are unknown",
+            a->count, str_plural(a->count), b->count);
     for (size_t i = 0; i < count; i++) {
         size_t in_a = i < a->count ? i : a->count - 1, in_b = i < b->count ? i : b->count - 1;
         struct pair pair = {.a = &a->runs[in_a],
@@ -441,7 +382,6 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
                             .side_b = b->count > 1 ? "this side" : "this run"};
         name_run(pair.of_a, sizeof pair.of_a, "the baseline", in_a, a->count);
         name_run(pair.of_b, sizeof pair.of_b, pair.side_b, in_b, b->count);
-        check_conditions(&pair, out);
         check_model(&pair, out);
         check_same(&pair, out);
         check_tariff(&pair, out);
@@ -466,8 +406,8 @@ enum { ENOUGH = 64 }; /* entries per side that suffice for any number of tests *
 static double smallest_p(const struct comparison *comparison, size_t a, size_t b)
 {
     double p = 1;
-    if (comparison->kind == RUN_KIND_RUN)
-        return a > 1 && b > 1 ? 0 : 1;
+    if (comparison->kind == RUN_KIND_RUN) /* one of each: the spread between runs decides */
+        return (a > 1) == (b > 1) ? 0 : 1;
     if (comparison->paired)
         return exp2(1 - (double)a);
     for (size_t i = 1; i <= a; i++)
@@ -493,10 +433,11 @@ void compare_warn_few(struct comparison *comparison, size_t tests)
         needed++;
     const char *units = run_kind_unit(comparison->kind, true);
     if (comparison->kind == RUN_KIND_RUN)
-        warn(comparison, FINDING_TOO_FEW_FOR_VERDICT,
-             "too few runs for a verdict: at least %zu repeats each (-r %zu)", needed, needed);
+        compare_warn_of(comparison, FINDING_TOO_FEW_FOR_VERDICT,
+                        "too few runs for a verdict: at least %zu repeats each (-r %zu)", needed,
+                        needed);
     else
-        warn(comparison, FINDING_TOO_FEW_FOR_VERDICT,
-             "too few %s for a verdict on %zu metrics: at least %zu%s", units, tests, needed,
-             comparison->paired ? "" : " on each side");
+        compare_warn_of(comparison, FINDING_TOO_FEW_FOR_VERDICT,
+                        "too few %s for a verdict on %zu metrics: at least %zu%s", units, tests,
+                        needed, comparison->paired ? "" : " on each side");
 }

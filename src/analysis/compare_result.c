@@ -42,10 +42,13 @@ static void put_contrast(struct result *out, const char *key, const struct contr
     result_interval(out, key, figure->low, figure->high);
 }
 
-static void put_metric(struct result *out, const struct compared *compared,
-                       const struct compare_metric_info *info)
+static void put_metric(struct result *out, const struct comparison *comparison,
+                       enum compare_metric metric)
 {
     static const char *const BETTER[] = {"lower", "neither", "higher"};
+    const struct compared *compared = &comparison->metrics[metric];
+    const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
+    char statement[STATEMENT_MAX];
     const struct contrast *found = &compared->found;
     const char *unit = unit_of(info);
     result_group(out, info->name);
@@ -58,12 +61,20 @@ static void put_metric(struct result *out, const struct compared *compared,
                     compared->b_queries, unit);
     put_contrast(out, "difference", &found->difference, unit);
     put_contrast(out, "relative", &found->relative, "%");
+    result_group(out, "of_these_runs");
+    put_contrast(out, "difference", &compared->plain.difference, unit);
+    put_contrast(out, "relative", &compared->plain.relative, "%");
+    result_number(out, "p_value", compared->plain.p_value, "");
+    result_end(out);
+    result_numbers(out, "conditions_explain",
+                   (const double[]){compared->shift_low, compared->shift_high}, 2, unit);
     result_text(out, "test", compared->test);
     result_number(out, "dof", found->freedom, "");
     result_number(out, "p_value", found->p_value, "");
     result_number(out, "p_holm", compared->p_holm, "");
     result_flag(out, "p_is_bound", is_p_bound(compared));
     result_text(out, "verdict", compare_verdict_text(compared->verdict));
+    result_text(out, "statement", compare_statement(comparison, metric, statement));
     result_end(out);
 }
 
@@ -88,6 +99,29 @@ static void put_side(struct result *out, const struct compared_side *side,
     result_end(out);
 }
 
+/* Also where they explain the difference of the energy that was found. */
+static enum compare_conditions conditions_of(const struct comparison *comparison)
+{
+    bool is_explained =
+        comparison->metrics[COMPARE_ENERGY_PER_QUERY].verdict == VERDICT_NOT_COMPARABLE;
+    return is_explained ? CONDITIONS_DIFFER : comparison->conditions;
+}
+
+/* Of one run a side: null otherwise. */
+static void put_spread(struct result *out, const struct comparison *comparison)
+{
+    const struct run_spread *spread = &comparison->spread;
+    if (!compare_is_single(comparison)) {
+        result_null(out, "spread");
+        return;
+    }
+    result_group(out, "spread");
+    result_number(out, "energy_pct", 100 * spread->energy, "");
+    result_number(out, "time_pct", 100 * spread->time, "");
+    result_count(out, "repeats", spread->runs);
+    result_end(out);
+}
+
 /* What the views call the records of a run: "query", "queries". */
 static void put_units(struct result *out, enum run_kind kind)
 {
@@ -103,6 +137,7 @@ static void put_comparison(struct result *out, const struct comparison *comparis
 {
     static const char *const CONDITIONS[] = {"unknown", "comparable", "not comparable", "ignored"};
     bool by_runs = comparison->a_runs + comparison->side.runs > 2;
+    char basis[BASIS_MAX];
     result_group(out, NULL);
     put_side(out, &comparison->side, directories);
     result_text(out, "method", by_runs ? "run-level" : "query-level");
@@ -117,12 +152,15 @@ static void put_comparison(struct result *out, const struct comparison *comparis
     result_count(out, "baseline_only", comparison->a_only);
     result_count(out, "run_only", comparison->b_only);
     result_count(out, "changed_questions", comparison->changed);
-    result_text(out, "conditions", CONDITIONS[comparison->conditions]);
+    result_text(out, "conditions", CONDITIONS[conditions_of(comparison)]);
+    result_text(out, "basis", compare_basis(comparison, basis));
+    result_flag(out, "uses_order", comparison->has_order);
+    put_spread(out, comparison);
     put_units(out, comparison->kind);
     findings_to_result(&comparison->findings, "findings", out);
     result_group(out, "metrics");
     for (size_t m = 0; m < COMPARE_METRICS; m++)
-        put_metric(out, &comparison->metrics[m], &COMPARE_METRIC_INFO[m]);
+        put_metric(out, comparison, (enum compare_metric)m);
     result_end(out);
     result_end(out);
 }
@@ -149,13 +187,13 @@ static void put_check(struct result *out, const struct compare_report *report, s
 
 /* ---- all ---- */
 
-/* Tests that share Holm's correction. */
+/* Tests beside the primary one that share Holm's correction. */
 static size_t tests_made(const struct compare_set *set)
 {
     size_t tests = 0;
     for (size_t i = 0; i < set->count; i++)
         for (size_t m = 0; m < COMPARE_METRICS; m++)
-            tests += !compare_is_priced((enum compare_metric)m) &&
+            tests += m != COMPARE_ENERGY_PER_QUERY && !compare_is_priced((enum compare_metric)m) &&
                      is_known(set->comparisons[i].metrics[m].found.p_value);
     return tests;
 }

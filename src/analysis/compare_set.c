@@ -3,6 +3,7 @@
 #include "analysis/compare_set.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,9 +228,10 @@ static enum err compare_with(const struct loaded *baseline, const struct compare
             break;
         const struct compare_side b = {side.tables, side.count};
         take_point(&side, &sides[i + 1]);
-        compare_sides(&a, &b, options->seed, to);
-        if (options->ignore_conditions && to->conditions == CONDITIONS_DIFFER)
-            to->conditions = CONDITIONS_IGNORED;
+        struct run_spread spread = {0};
+        if (a.count == 1 && b.count == 1)
+            run_spread_of(a.runs, b.runs, &spread);
+        compare_sides(&a, &b, options, &spread, to);
         directories += side.count;
         unload(&side);
     }
@@ -342,12 +344,20 @@ enum err compare_check_parse(const char *text, struct compare_check *out, struct
     return ERR_OK;
 }
 
+static bool fails_at(const struct compare_check *check, double value)
+{
+    if (value == check->bound)
+        return check->or_equal;
+    return (value > check->bound) == check->above;
+}
+
 enum compare_outcome compare_check_evaluate(const struct compare_check *check,
                                             const struct comparison *comparison, bool confident)
 {
-    const struct contrast *found = &comparison->metrics[check->metric].found;
+    const struct compared *compared = &comparison->metrics[check->metric];
+    const struct contrast *found = &compared->found;
     const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;
-    double value = figure->value;
+    double value = figure->value, scale = check->relative ? fabs(found->a) : 1;
     if (confident)
         value = check->above ? figure->low : figure->high;
     if (check->relative && found->a == 0 && found->b == 0)
@@ -360,7 +370,9 @@ enum compare_outcome compare_check_evaluate(const struct compare_check *check,
         return CHECK_UNREPEATED;
     if (!is_known(value))
         return CHECK_HOLDS; /* too few queries for any conclusion */
-    if (value == check->bound)
-        return check->or_equal ? CHECK_FAILS : CHECK_HOLDS;
-    return (value > check->bound) == check->above ? CHECK_FAILS : CHECK_HOLDS;
+    bool is_failure = fails_at(check, value);
+    if (value != 0 && (fails_at(check, value - compared->shift_high / scale) != is_failure ||
+                       fails_at(check, value - compared->shift_low / scale) != is_failure))
+        return CHECK_NOT_COMPARABLE; /* without the difference of conditions it would be another */
+    return is_failure ? CHECK_FAILS : CHECK_HOLDS;
 }

@@ -29,13 +29,6 @@ struct compare_set {
     size_t count;
 };
 
-struct compare_options {
-    const char *model; /* use only records of this model; NULL: the run's own */
-    uint64_t seed;
-    bool ignore_conditions;
-    const struct tariff *tariff; /* overrides those of the runs; NULL: none */
-};
-
 /* All verdicts are set.  Only the baseline and one side are in memory at a time. */
 enum err compare_set_load(const struct compare_groups *groups,
                           const struct compare_options *options, struct compare_set *out,

@@ -1,13 +1,16 @@
-/* The ranking of runs by accuracy and energy. */
+/* The ranking of settings by accuracy and energy.  Whether the next ones differ from the best is what `ipw compare` says of
+ * them, with the best as the baseline. */
 #include "analysis/across.h"
 
-#include <math.h>
 #include <stdlib.h>
 
+#include "analysis/compare_set.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
-#include "core/text.h"
 #include "stats/pareto.h"
+
+enum { TESTED_MAX = 8 }; /* settings next to the best: a test reads their records */
 
 static double joules_of(const struct run_figures *run)
 {
@@ -20,106 +23,122 @@ static bool is_more_accurate(const struct run_figures *run, const struct run_fig
 {
     double accuracy = run->point.accuracy;
     if (!best || accuracy > best->point.accuracy)
-        return true;
+        return is_known(accuracy);
     return accuracy == best->point.accuracy && joules_of(run) < joules_of(best);
 }
 
-/* The best except `other`; for equal accuracies the cheaper one. */
-static long most_accurate(const struct run_ranking *all, long other)
+static bool is_cheaper(const struct run_figures *run, const struct run_figures *best)
 {
-    long best = NO_RUN;
-    for (size_t i = 0; i < all->count; i++) {
-        const struct run_figures *run = &all->runs[i];
-        if ((long)i != other && is_known(run->point.accuracy) &&
-            is_more_accurate(run, best < 0 ? NULL : &all->runs[best]))
+    return is_known(joules_of(run)) && (!best || joules_of(run) < joules_of(best));
+}
+
+typedef bool is_better_fn(const struct run_figures *run, const struct run_figures *best);
+
+/* The best of those that are not taken yet. */
+static long best_of(const struct run_settings *settings, is_better_fn *is_better, const bool *taken)
+{
+    long best = NO_SETTING;
+    for (size_t i = 0; i < settings->count; i++)
+        if (!taken[i] && is_better(&settings->means[i], best < 0 ? NULL : &settings->means[best]))
             best = (long)i;
+    return best;
+}
+
+/* ---- tests ---- */
+
+/* The sides of a comparison: settings in an order of their own. */
+struct sides {
+    struct compare_groups groups;
+    size_t settings[TESTED_MAX + 1], directories;
+};
+
+static void add_side(struct sides *sides, const struct compare_groups *all, size_t setting)
+{
+    const char *const *from = all->directories;
+    for (size_t s = 0; s < setting; s++)
+        from += all->runs[s];
+    for (size_t i = 0; i < all->runs[setting]; i++)
+        sides->groups.directories[sides->directories++] = from[i];
+    sides->settings[sides->groups.count] = setting;
+    sides->groups.runs[sides->groups.count++] = all->runs[setting];
+}
+
+static void take_verdicts(const struct sides *sides, const struct compare_set *set,
+                          enum compare_metric metric, struct standing *out)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct comparison *comparison = &set->comparisons[i];
+        enum compare_verdict verdict = comparison->metrics[metric].verdict;
+        out->of[sides->settings[i + 1]] =
+            (struct stand){verdict == VERDICT_NO_EVIDENCE || verdict == VERDICT_UNDECIDED,
+                           compare_caveat(comparison, metric)};
     }
-    return best;
 }
 
-static long least_energy(const struct run_ranking *all, long other)
+static void test_sides(const struct sides *sides, const char *model, enum compare_metric metric,
+                       struct standing *out)
 {
-    long best = NO_RUN;
-    for (size_t i = 0; i < all->count; i++)
-        if ((long)i != other && is_known(joules_of(&all->runs[i])) &&
-            (best < 0 || joules_of(&all->runs[i]) < joules_of(&all->runs[best])))
-            best = (long)i;
-    return best;
+    struct compare_set set;
+    const struct compare_options options = {.model = model, .only = UINT32_C(1) << metric};
+    if (compare_set_load(&sides->groups, &options, &set, NULL))
+        return;
+    take_verdicts(sides, &set, metric, out);
+    compare_set_release(&set);
 }
 
-/* ---- differences ---- */
-
-/* Newcombe's interval for the difference of two proportions, from their own intervals. */
-static enum difference accuracy_difference(const struct run_figures *more,
-                                           const struct run_figures *less)
+static void rank(const struct run_settings *settings, const struct compare_groups *groups,
+                 const char *model, is_better_fn *is_better, enum compare_metric metric,
+                 struct standing *out)
 {
-    double distance = hypot(more->point.accuracy - more->accuracy_low,
-                            less->accuracy_high - less->point.accuracy);
-    if (!is_known(distance))
-        return DIFFERENCE_UNKNOWN;
-    return more->point.accuracy - less->point.accuracy > distance ? DIFFERENCE_OUTSIDE
-                                                                  : DIFFERENCE_INSIDE;
-}
-
-/* Errors are half-widths of 95 % CI, without the error common to both. */
-static enum difference energy_difference(const struct run_figures *more,
-                                         const struct run_figures *less)
-{
-    double distance = hypot(more->joules_per_query_error, less->joules_per_query_error);
-    if (!is_known(more->joules_per_query_error) || !is_known(less->joules_per_query_error))
-        return DIFFERENCE_UNKNOWN;
-    return joules_of(more) - joules_of(less) > distance ? DIFFERENCE_OUTSIDE : DIFFERENCE_INSIDE;
+    size_t count = settings->count, runs = 0;
+    bool *taken = xcalloc(count + 1, sizeof *taken);
+    *out = (struct standing){NO_SETTING, NO_SETTING, xcalloc(count + 1, sizeof *out->of)};
+    for (size_t i = 0; i < count; i++) {
+        out->of[i].caveat = "not tested";
+        runs += groups->runs[i];
+    }
+    struct sides sides = {
+        .groups = {.directories = xcalloc(runs + 1, sizeof *sides.groups.directories),
+                   .runs = xcalloc(count + 1, sizeof *sides.groups.runs)}};
+    long best = best_of(settings, is_better, taken);
+    out->best = best;
+    for (size_t i = 0; i <= TESTED_MAX && best >= 0; i++) {
+        if (i == 1)
+            out->next = best;
+        taken[best] = true;
+        add_side(&sides, groups, (size_t)best);
+        best = best_of(settings, is_better, taken);
+    }
+    if (sides.groups.count > 1)
+        test_sides(&sides, model, metric, out);
+    compare_groups_release(&sides.groups);
+    free(taken);
 }
 
 /* ---- the ranking ---- */
 
-static void rank_accuracy(struct run_ranking *all)
+/* That of all settings with a known energy; a run whose records differ has the method "mixed". */
+static const char *common_method(const struct run_settings *settings, long cheapest)
 {
-    all->accurate = most_accurate(all, NO_RUN);
-    all->runner_up = most_accurate(all, all->accurate);
-    if (all->runner_up >= 0)
-        all->accuracy = accuracy_difference(&all->runs[all->accurate], &all->runs[all->runner_up]);
-}
-
-static void rank_energy(struct run_ranking *all)
-{
-    all->cheapest = least_energy(all, NO_RUN);
-    all->as_cheap = NO_RUN;
-    long next = least_energy(all, all->cheapest);
-    bool other = all->accurate >= 0 && all->accurate != all->cheapest &&
-                 is_known(joules_of(&all->runs[all->accurate]));
-    all->dear = other ? all->accurate : next;
-    if (all->cheapest < 0)
-        return;
-    const struct run_figures *cheapest = &all->runs[all->cheapest];
-    if (all->dear >= 0)
-        all->energy = energy_difference(&all->runs[all->dear], cheapest);
-    if (next >= 0 && next != all->dear &&
-        energy_difference(&all->runs[next], cheapest) != DIFFERENCE_OUTSIDE)
-        all->as_cheap = next;
-}
-
-/* That of all runs with a known energy; a run whose records differ has the method "mixed". */
-static const char *common_method(const struct run_ranking *all)
-{
-    const char *method = all->cheapest < 0 ? NULL : all->runs[all->cheapest].method;
+    const char *method = cheapest < 0 ? NULL : settings->means[cheapest].method;
     if (method && str_equal(method, "mixed"))
         return NULL;
-    for (size_t i = 0; method && i < all->count; i++)
-        if (is_known(joules_of(&all->runs[i])) && !str_equal(all->runs[i].method, method))
+    for (size_t i = 0; method && i < settings->count; i++)
+        if (is_known(joules_of(&settings->means[i])) &&
+            !str_equal(settings->means[i].method, method))
             method = NULL;
     return method;
 }
 
 static void name_and_mark(struct run_ranking *all, size_t letters)
 {
-    size_t count = all->count;
+    size_t count = all->settings->count;
     const struct run_point **points = xmalloc((count + 1) * sizeof *points);
     double *figures = xmalloc((2 * count + 1) * sizeof *figures);
     for (size_t i = 0; i < count; i++) {
-        points[i] = &all->runs[i].point;
-        figures[i] = joules_of(&all->runs[i]);
-        figures[count + i] = all->runs[i].point.accuracy;
+        points[i] = &all->settings->means[i].point;
+        figures[i] = points[i]->joules_per_query;
+        figures[count + i] = points[i]->accuracy;
     }
     pareto_mark(figures, figures + count, count, all->optimal);
     run_names_of(points, count, letters, &all->names);
@@ -127,20 +146,22 @@ static void name_and_mark(struct run_ranking *all, size_t letters)
     free(figures);
 }
 
-void run_ranking_of(struct run_figures *runs, size_t count, size_t letters, struct run_ranking *out)
+void run_ranking_of(const struct run_settings *settings, const struct compare_groups *groups,
+                    const char *model, size_t letters, struct run_ranking *out)
 {
-    *out = (struct run_ranking){
-        .runs = runs, .count = count, .optimal = xcalloc(count + 1, sizeof *out->optimal)};
-    out->common = run_figures_settle(runs, count);
+    *out = (struct run_ranking){.settings = settings,
+                                .optimal = xcalloc(settings->count + 1, sizeof *out->optimal)};
     name_and_mark(out, letters);
-    rank_accuracy(out);
-    rank_energy(out);
-    out->method = common_method(out);
+    rank(settings, groups, model, is_more_accurate, COMPARE_ACCURACY, &out->accuracy);
+    rank(settings, groups, model, is_cheaper, COMPARE_ENERGY_PER_QUERY, &out->energy);
+    out->method = common_method(settings, out->energy.best);
 }
 
 void run_ranking_release(struct run_ranking *ranking)
 {
     free(ranking->optimal);
+    free(ranking->accuracy.of);
+    free(ranking->energy.of);
     run_names_release(&ranking->names);
     *ranking = (struct run_ranking){0};
 }

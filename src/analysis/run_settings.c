@@ -115,47 +115,71 @@ static void put_setting(struct result *out, const char *name, const struct run_f
     result_end(out);
 }
 
-/* Assigns runs to settings, in the order of the page; returns the number of settings. */
-static size_t assign(const struct compare_groups *groups, const char *const *directories,
-                     size_t count, size_t *order, size_t *sizes)
+/* Assigns runs to settings, in the order of the groups. */
+static void assign(const struct compare_groups *groups, const struct run_figures *runs,
+                   size_t count, struct run_settings *out)
 {
     size_t at = 0;
+    out->count = groups->count;
     for (size_t s = 0; s < groups->count; s++) {
-        sizes[s] = groups->runs[s];
-        for (size_t k = 0; k < sizes[s]; k++, at++) {
-            order[at] = 0;
-            while (order[at] + 1 < count && directories[order[at]] != groups->directories[at])
-                order[at]++;
+        out->sizes[s] = groups->runs[s];
+        for (size_t k = 0; k < out->sizes[s]; k++, at++) {
+            out->order[at] = 0;
+            while (out->order[at] + 1 < count &&
+                   runs[out->order[at]].point.directory != groups->directories[at])
+                out->order[at]++;
         }
     }
-    return groups->count;
 }
 
-/* State while settings are filled. */
-struct settings {
-    struct run_figures *means;
-    const struct run_point **points;
-    size_t *order, *sizes;
-    double *figures; /* joules, then accuracies */
-    bool *on_frontier;
-};
-
-static void put_all(struct result *out, struct settings *settings, size_t count)
+void run_settings_of(const struct compare_groups *groups, struct run_figures *runs, size_t count,
+                     struct run_settings *out)
 {
+    *out = (struct run_settings){.means = xcalloc(count + 1, sizeof *out->means),
+                                 .order = xcalloc(count + 1, sizeof *out->order),
+                                 .sizes = xcalloc(count + 1, sizeof *out->sizes),
+                                 .common = run_figures_settle(runs, count)};
+    assign(groups, runs, count, out);
+    size_t at = 0;
+    for (size_t s = 0; s < out->count; at += out->sizes[s++])
+        average(runs, out->order + at, out->sizes[s], out->common.sensors == UNCERTAINTY_MIXED,
+                &out->means[s]);
+}
+
+void run_settings_release(struct run_settings *settings)
+{
+    free(settings->means);
+    free(settings->order);
+    free(settings->sizes);
+    *settings = (struct run_settings){0};
+}
+
+/* ---- the result ---- */
+
+static void put_all(struct result *out, const struct run_settings *settings)
+{
+    size_t count = settings->count;
     struct run_names names;
-    run_names_of(settings->points, count, 0, &names);
+    const struct run_point **points = xcalloc(count + 1, sizeof *points);
+    double *figures = xcalloc(2 * count + 1, sizeof *figures);
+    bool *on_frontier = xcalloc(count + 1, sizeof *on_frontier);
     for (size_t s = 0; s < count; s++) {
-        settings->figures[s] = settings->means[s].point.joules_per_query;
-        settings->figures[count + s] = settings->means[s].point.accuracy;
+        points[s] = &settings->means[s].point;
+        figures[s] = points[s]->joules_per_query;
+        figures[count + s] = points[s]->accuracy;
     }
-    pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
+    run_names_of(points, count, 0, &names);
+    pareto_mark(figures, figures + count, count, on_frontier);
     result_list(out, "settings");
     const size_t *runs = settings->order;
     for (size_t s = 0; s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
-        put_setting(out, count == 1 ? settings->points[s]->model : names.names[s],
-                    &settings->means[s], runs, settings->sizes[s], settings->on_frontier[s]);
+        put_setting(out, count == 1 ? points[s]->model : names.names[s], &settings->means[s], runs,
+                    settings->sizes[s], on_frontier[s]);
     result_end(out);
     run_names_release(&names);
+    free((void *)points);
+    free(figures);
+    free(on_frontier);
 }
 
 /* Names of the runs, by what differs between them. */
@@ -175,33 +199,13 @@ static void put_names(struct result *out, const struct run_figures *runs, size_t
     run_names_release(&names);
 }
 
-void run_settings_result(const struct compare_groups *groups, const char *const *directories,
-                         struct run_figures *runs, size_t count, struct result *out)
+void run_settings_result(const struct run_settings *settings, const struct run_figures *runs,
+                         size_t count, struct result *out)
 {
-    size_t capacity = count + 1;
-    struct settings settings = {.means = xcalloc(capacity, sizeof *settings.means),
-                                .points = xcalloc(capacity, sizeof *settings.points),
-                                .order = xcalloc(capacity, sizeof *settings.order),
-                                .sizes = xcalloc(capacity, sizeof *settings.sizes),
-                                .figures = xcalloc(2 * capacity, sizeof *settings.figures),
-                                .on_frontier = xcalloc(capacity, sizeof *settings.on_frontier)};
-    struct uncertainty all = run_figures_settle(runs, count);
-    bool mixed = all.sensors == UNCERTAINTY_MIXED;
     result_begin(out, "settings");
     put_names(out, runs, count);
-    result_number(out, "common", all.common, "%");
-    result_flag(out, "mixed", mixed);
-    size_t at = 0, found = assign(groups, directories, count, settings.order, settings.sizes);
-    for (size_t s = 0; s < found; at += settings.sizes[s++]) {
-        average(runs, settings.order + at, settings.sizes[s], mixed, &settings.means[s]);
-        settings.points[s] = &settings.means[s].point;
-    }
-    put_all(out, &settings, found);
+    result_number(out, "common", settings->common.common, "%");
+    result_flag(out, "mixed", settings->common.sensors == UNCERTAINTY_MIXED);
+    put_all(out, settings);
     result_end(out);
-    free(settings.means);
-    free((void *)settings.points);
-    free(settings.order);
-    free(settings.sizes);
-    free(settings.figures);
-    free(settings.on_frontier);
 }

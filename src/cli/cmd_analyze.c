@@ -399,7 +399,8 @@ static enum err put_text(struct analyze_state *work, struct error *why)
     struct text *out = &work->out;
     if (several) {
         text_add(out, "\n");
-        conclusion_of_runs(work->runs, work->run_count, work->each, verbose, in_color(work), out);
+        conclusion_of_runs(work->runs, work->run_count, work->options->model, work->each, verbose,
+                           in_color(work), out);
     }
     enum err err = put_across(work, why);
     if (!err && several)
@@ -408,7 +409,7 @@ static enum err put_text(struct analyze_state *work, struct error *why)
     text_add(out, text_get(&work->others));
     if (out->length && !verbose)
         text_addf(out, "\n -v shows every figure%s\n",
-                  several ? "; `ipw compare` tests the differences" : "");
+                  several ? "; `ipw compare` shows all differences" : "");
     return err;
 }
 

@@ -94,8 +94,8 @@ static int check_repeats(const struct compare_report *report)
         if (!compare_is_repeated(&report->set->comparisons[i]))
             return print_error(
                 EXIT_NOT_COMPARABLE,
-                "--confident: one run per side: differences between runs are unknown "
-                "(%s); repeat both sides with --repeat-runs N",
+                "--confident: one run a side: not decided (%s); repeat both sides with "
+                "--repeat-runs N",
                 report->set->comparisons[i].side.directory);
     return EXIT_DONE;
 }
@@ -204,12 +204,15 @@ const struct command command_compare = {
         "Reads run directories (also of the Python IPW). Queries that both runs have are "
         "compared\n"
         "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
-        "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
+        "with its 95 % CI, the p-value (energy per query is tested first, the others are\n"
+        "Holm-corrected), and a verdict, which allows for different idle power and background "
+        "load.\n"
         "Conditions that make the comparison unfair are reported first.\n\n"
         "The settings of a sweep are compared with the first one.\n\nRepeats of one setting (ipw "
         "profile or run --repeat-runs N) form one side: `ipw compare c1 c8`\nfor two folders of "
         "repeats, or A1 A2 A3 -- B1 B2 B3. Differences are then tested against the\nvariation "
-        "between runs, which one run per side cannot show.\n\n"
+        "between runs. For one run per side, that is taken from repeats in the run index,\n"
+        "else assumed to be 5 %.\n\n"
         "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
         "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
         "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"

@@ -160,6 +160,21 @@ static void print_family(const void *context, enum print_format format, bool col
     result_print(context, format, &FAMILY_VIEWS, color, out);
 }
 
+/* Of the completed runs, by the tests of `ipw compare`. */
+static void conclude(struct profile_family *family)
+{
+    struct text words = {0};
+    const char **directories = xcalloc(family->count + 1, sizeof *directories);
+    size_t count = 0;
+    for (size_t i = 0; i < family->count; i++)
+        if (family->members[i].completed > 0)
+            directories[count++] = family->members[i].directory;
+    conclusion_of_models(directories, count, &words);
+    family->conclusion = words.length ? xstrdup(text_get(&words)) : NULL;
+    free((void *)directories);
+    text_release(&words);
+}
+
 static int write_outputs(const struct profile_family *family)
 {
     struct result result = {0};
@@ -248,8 +263,10 @@ static int run_family(const struct client_models *models)
         _exit(128 + family.signal);
     if (err)
         code = print_failure(&why);
-    else
+    else {
+        conclude(&family);
         code = write_outputs(&family);
+    }
     if (!err && !code && !format_is_data(&command.format) && !family.signal)
         code = write_pages(&family);
     if (family.signal)

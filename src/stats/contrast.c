@@ -328,9 +328,17 @@ static void prepare(struct comparison *work)
     work->draws.errors = work->draws.values + CONTRAST_DRAWS;
 }
 
-static const struct contrast UNKNOWN_CONTRAST = {
-    UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, {UNKNOWN, UNKNOWN, UNKNOWN}, {UNKNOWN, UNKNOWN, UNKNOWN},
-    UNKNOWN, false,   UNKNOWN};
+static const struct contrast UNKNOWN_CONTRAST = {.a = UNKNOWN,
+                                                 .b = UNKNOWN,
+                                                 .a_error = UNKNOWN,
+                                                 .b_error = UNKNOWN,
+                                                 .difference = {UNKNOWN, UNKNOWN, UNKNOWN},
+                                                 .relative = {UNKNOWN, UNKNOWN, UNKNOWN},
+                                                 .p_value = UNKNOWN,
+                                                 .freedom = UNKNOWN,
+                                                 .level = {UNKNOWN, UNKNOWN, UNKNOWN},
+                                                 .trend = {UNKNOWN, UNKNOWN, UNKNOWN},
+                                                 .level_weight = 1};
 
 void contrast(const struct contrast_question *question, struct contrast *out)
 {
@@ -353,6 +361,165 @@ void contrast(const struct contrast_question *question, struct contrast *out)
     free(work.drawn_a);
     free(work.scatter);
     free(work.picked);
+}
+
+/* ---- runs in the order of their measurement ---- */
+
+/* The probability, before the data, that the machine does not drift while runs are measured. */
+#define LEVEL_PRIOR 0.9
+
+static double model_p(const struct contrast_model *model, double null)
+{
+    return student_two_sided((model->difference - null) / model->error, model->freedom);
+}
+
+/* Averaged over the models. */
+static double average_p(const struct contrast *found, double null)
+{
+    double p = found->level_weight * model_p(&found->level, null);
+    if (found->level_weight < 1)
+        p += (1 - found->level_weight) * model_p(&found->trend, null);
+    return p;
+}
+
+double contrast_p(const struct contrast *found, double low, double high)
+{
+    if (!is_known(found->level.error))
+        return UNKNOWN;
+    double p = fmax(average_p(found, low), average_p(found, high));
+    p = fmax(p, average_p(found, fmin(fmax(found->level.difference, low), high)));
+    if (found->level_weight < 1)
+        p = fmax(p, average_p(found, fmin(fmax(found->trend.difference, low), high)));
+    return p;
+}
+
+/* The farthest difference in that direction whose p is not below 5 %, from that of one of the models on. */
+static double interval_end(const struct contrast *found, double direction)
+{
+    const struct contrast_model *level = &found->level, *trend = &found->trend;
+    bool is_level_farther = direction * level->difference > direction * trend->difference;
+    double farther = is_level_farther ? level->difference : trend->difference;
+    double nearer = is_level_farther ? trend->difference : level->difference;
+    double inside = average_p(found, farther) >= 0.05 ? farther : nearer;
+    double step = direction * fmax(level->error, trend->error), outside = inside + step;
+    for (int i = 0; i < 60 && average_p(found, outside) >= 0.05; i++)
+        outside += step *= 2;
+    for (int i = 0; i < 100; i++) {
+        double middle = (inside + outside) / 2;
+        if (average_p(found, middle) >= 0.05)
+            inside = middle;
+        else
+            outside = middle;
+    }
+    return inside;
+}
+
+/* Sums of a regression of the values on a level for each side and their positions. */
+struct trend_sums {
+    double positions[2], values[2], counts[2]; /* of each side */
+    double xx, xy, yy;                         /* within sides */
+};
+
+static void trend_add(struct trend_sums *sums, const double *values, const double *at, size_t count,
+                      int side)
+{
+    struct online y = {0}, x = {0};
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i])) {
+            online_add(&y, values[i]);
+            online_add(&x, at[i]);
+        }
+    sums->counts[side] = (double)x.count;
+    sums->values[side] = y.mean;
+    sums->positions[side] = x.mean;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_known(values[i]))
+            continue;
+        double dx = at[i] - x.mean, dy = values[i] - y.mean;
+        sums->xx += dx * dx;
+        sums->xy += dx * dy;
+        sums->yy += dy * dy;
+    }
+}
+
+/* The odds of no trend by the Bayesian information criterion. */
+static double level_weight(double slope_t, double freedom, double count)
+{
+    double odds = sqrt(count) * pow(1 + slope_t * slope_t / freedom, -count / 2);
+    return LEVEL_PRIOR * odds / (LEVEL_PRIOR * odds + 1 - LEVEL_PRIOR);
+}
+
+static void scale_ends(struct contrast_figure *figure, double below, double above)
+{
+    figure->low = figure->value - below * (figure->value - figure->low);
+    figure->high = figure->value + above * (figure->high - figure->value);
+}
+
+/* Averages with the model of a trend, if the data allow one. */
+static void add_trend(const struct trend_sums *sums, struct contrast *inout)
+{
+    struct contrast_figure *difference = &inout->difference;
+    double count = sums->counts[0] + sums->counts[1], freedom = count - 3;
+    if (!is_known(inout->level.error) || freedom < 1 || !(sums->xx > 0))
+        return;
+    double slope = sums->xy / sums->xx, apart = sums->positions[1] - sums->positions[0];
+    double left = fmax(sums->yy - slope * sums->xy, 1e-12 * sums->yy) / freedom;
+    double spread = 1 / sums->counts[0] + 1 / sums->counts[1] + apart * apart / sums->xx;
+    inout->trend =
+        (struct contrast_model){difference->value - slope * apart, sqrt(left * spread), freedom};
+    inout->level_weight = level_weight(slope / sqrt(left / sums->xx), freedom, count);
+    double below = difference->value - difference->low;
+    double above = difference->high - difference->value;
+    difference->low = interval_end(inout, -1);
+    difference->high = interval_end(inout, 1);
+    scale_ends(&inout->relative, (difference->value - difference->low) / below,
+               (difference->high - difference->value) / above);
+    inout->p_value = contrast_p(inout, 0, 0);
+}
+
+/* The position of each time in their order; false if one is unknown or two are equal. */
+static bool find_positions(const double *times, size_t count, double *out)
+{
+    double *ascending = xmalloc((count + 1) * sizeof *ascending);
+    bool is_ordered = true;
+    for (size_t i = 0; i < count; i++) {
+        ascending[i] = times[i];
+        is_ordered = is_ordered && is_known(times[i]);
+    }
+    if (is_ordered)
+        sort_ascending(ascending, count);
+    for (size_t i = 1; i < count && is_ordered; i++)
+        is_ordered = ascending[i] > ascending[i - 1];
+    for (size_t i = 0; i < count && is_ordered; i++) {
+        size_t low = 0, high = count;
+        while (high - low > 1) {
+            size_t middle = (low + high) / 2;
+            if (ascending[middle] <= times[i])
+                low = middle;
+            else
+                high = middle;
+        }
+        out[i] = (double)low;
+    }
+    free(ascending);
+    return is_ordered;
+}
+
+void contrast_allow_trend(const double *a, const double *a_times, size_t a_count, const double *b,
+                          const double *b_times, size_t b_count, struct contrast *inout)
+{
+    struct trend_sums sums = {0};
+    double *times = xmalloc((a_count + b_count + 1) * sizeof *times);
+    double *at = xmalloc((a_count + b_count + 1) * sizeof *at);
+    for (size_t i = 0; i < a_count + b_count; i++)
+        times[i] = i < a_count ? a_times[i] : b_times[i - a_count];
+    if (find_positions(times, a_count + b_count, at)) {
+        trend_add(&sums, a, at, a_count, 0);
+        trend_add(&sums, b, at + a_count, b_count, 1);
+        add_trend(&sums, inout);
+    }
+    free(times);
+    free(at);
 }
 
 /* ---- several runs per side ---- */
@@ -395,7 +562,8 @@ void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_co
         double of_a = out->a_error * out->a_error, of_b = out->b_error * out->b_error;
         out->freedom =
             (of_a + of_b) * (of_a + of_b) / (of_a * of_a / (n_a - 1) + of_b * of_b / (n_b - 1));
-        out->p_value = student_two_sided(out->difference.value / error, out->freedom);
+        out->level = (struct contrast_model){out->difference.value, error, out->freedom};
+        out->p_value = contrast_p(out, 0, 0);
         t = student_quantile(0.05, out->freedom);
     }
     out->difference.low = out->difference.value - t * error;

@@ -32,6 +32,11 @@ struct contrast_figure {
     double value, low, high;
 };
 
+/* An estimate of the difference with a t distribution; error UNKNOWN: none. */
+struct contrast_model {
+    double difference, error, freedom;
+};
+
 /* UNKNOWN where the statistic is undefined; intervals also for fewer than two queries per side. */
 struct contrast {
     double a, b;                       /* the statistic of each */
@@ -41,6 +46,10 @@ struct contrast {
     double p_value;
     bool exact;     /* all permutations were enumerated, not sampled */
     double freedom; /* degrees of freedom of contrast_runs; UNKNOWN for a permutation test */
+    /* Of runs: that the sides differ in level alone, or also change with the order of the runs; how credible the former
+     * is.  p and the interval of the difference are averaged over both. */
+    struct contrast_model level, trend;
+    double level_weight; /* 1 without an order */
 };
 
 void contrast(const struct contrast_question *question, struct contrast *out);
@@ -54,6 +63,16 @@ double contrast_statistic(const double *sums, bool product);
  * only the difference is known. */
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
                    struct contrast *out);
+
+/* After contrast_runs, with the times at which the runs were measured: allows for a linear trend in their order, with
+ * the same slope on both sides.  Without one in the data, runs of one side after those of the other lose little; with
+ * one, only the difference beyond it counts.  Does nothing if a time is unknown or two are equal. */
+void contrast_allow_trend(const double *a, const double *a_times, size_t a_count, const double *b,
+                          const double *b_times, size_t b_count, struct contrast *inout);
+
+/* After contrast_runs: the p value if the difference may be anything from `low` to `high` without the sides being
+ * different.  UNKNOWN without a model. */
+double contrast_p(const struct contrast *found, double low, double high);
 
 /* The exact two-sided sign test (McNemar's for paired outcomes): the probability of a split of the differing pairs
  * at least as uneven as `wins` to `losses`.  1 when there are none. */

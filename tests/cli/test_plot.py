@@ -279,7 +279,7 @@ class Content(PlotTest):
         rows = [{}] * 165 + [{"joules": None}] * 30 + [{"status": "failed"}] * 5
         run = run_directory(self.root / "run", rows)
         blocks, said = self.plotted_data(run, plot="phases")
-        self.assertIn("165 of 200 queries; 5 failed, 30 without separate phases; energies", said)
+        self.assertIn("165 of 200 queries; 5 failed, 30 without separate phases", said)
         widths = [row[3] - row[2] for row in blocks[0, 0]]
         self.assertEqual(len(widths), 80)
         self.assertGreater(min(widths), 0.6 * max(widths))  # no very narrow bins
@@ -290,7 +290,7 @@ class Content(PlotTest):
         """The sensor error is common to runs of one machine; for different machines it is in the error bars."""
         rows = [{"joules": 10 + n % 3} for n in range(9)]
         runs = [run_directory(self.root / name, rows, model=name, timeline=False) for name in ("first", "other")]
-        spread = 1.96 * math.sqrt(sum((10 + n % 3 - 11) ** 2 for n in range(9)) / 8 / 9)
+        spread = 1.96 * math.hypot(math.sqrt(sum((10 + n % 3 - 11) ** 2 for n in range(9)) / 8 / 9), 0.05 * 11)
 
         def width():
             low, high = self.plotted_data(*runs, plot="pareto")[0][0, 3][0][2:]
@@ -454,14 +454,18 @@ class Frequency(PlotTest):
             mean = sum(values) / len(values)
             return 1.96 * math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values))
 
+        def with_spread(off, value, factor=1.0):
+            """And 5 % between runs, of energy and of time."""
+            return math.hypot(off, 1.96 * 0.05 * factor * value)
+
         expected = {0: [], 1: [], 2: [], 3: []}
         for mhz in sorted(queries):
             joules, seconds = zip(*queries[mhz])
             j, s = sum(joules) / 4, sum(seconds) / 4
             for panel, value, off in (
-                    (0, j, half(joules)), (1, s, half(seconds)),
-                    (2, j * s, half([a * s + b * j for a, b in queries[mhz]])),
-                    (3, j * s * s, half([a * s * s + 2 * b * j * s for a, b in queries[mhz]]))):
+                    (0, j, with_spread(half(joules), j)), (1, s, with_spread(half(seconds), s)),
+                    (2, j * s, with_spread(half([a * s + b * j for a, b in queries[mhz]]), j * s, 2 ** 0.5)),
+                    (3, j * s * s, with_spread(half([a * s * s + 2 * b * j * s for a, b in queries[mhz]]), j * s * s, 5 ** 0.5))):
                 expected[panel].append((mhz, value, value - off, value + off))
         for panel, rows in expected.items():
             for row, wanted in zip(blocks[panel, 1], rows, strict=True):
@@ -473,10 +477,11 @@ class Frequency(PlotTest):
         self.assertEqual([row[0] for row in blocks[2, 2]], [1980])
         self.assertEqual([row[0] for row in blocks[3, 2]], [1980])
         self.assertNotIn((1, 2), blocks)
-        self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 5\.6 J at 1200 MHz'")
-        self.assertRegex(said, r"title 'lowest EDP: 48 ± 13 J·s at 1980 MHz'")
-        self.assertRegex(said, r"title 'lowest ED²P: 51 ± 19 J·s² at 1980 MHz'")
-        self.assertIn("'3 runs of sums on H100, 4 queries each; energies measured (counter), ±2.0 % common; bars and ±: 95 % CI'", said)
+        self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 6\.6 J at 1200 MHz'")
+        self.assertRegex(said, r"title 'lowest EDP: 48 ± 14 J·s at 1980 MHz'")
+        self.assertRegex(said, r"title 'lowest ED²P: 51 ± 22 J·s² at 1980 MHz'")
+        self.assertIn("'3 runs of sums on H100, 4 queries each; energies measured (counter), ±2.0 % common to all, cancels in differences'", said)
+        self.assertIn("'bars and ±: 95 % CI, with 5 % between runs (assumed)'", said)
 
     def test_frequency_positions(self):
         joules = {600: 30, 1000: 20, 1800: 40}

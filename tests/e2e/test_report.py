@@ -192,7 +192,7 @@ class OneRun(Page):
         told = self.summary["ipw"]
         said = self.browser.run("document.getElementById('sentence').textContent")
         self.assertIn(f"{100 * told['accuracy']:.1f} % correct, ", said)
-        self.assertTrue(said.endswith("Energies measured, ±2.7 % common."), said)
+        self.assertTrue(said.endswith("Energies measured, ±2.7 % common to all, cancels in differences."), said)
         order = self.browser.run("[...document.querySelector('main > section').children].map(e => e.id || e.className || e.tagName)")
         self.assertEqual(order, ["figures-title", "sentence", "figures", "note after", "evidence", "warnings"])
         self.assertFalse(self.browser.run("document.getElementById('warnings').open"))
@@ -679,10 +679,13 @@ class SeveralRuns(Page):
         points = data["across"]["data"]["runs"]
         cheapest = min(range(3), key=lambda i: points[i]["joules_per_query"])
         self.assertIn(data["names"][cheapest], said)
-        self.assertTrue(said.endswith("Energies measured, ±2.7 % common."), said)
-        ends = [one["intervals"]["joules_per_query"] for one in data["settings"]]
-        self.assertEqual("Energies per query lie within their ± of each other." in said,
-                         all(end[0] <= ends[cheapest][1] and end[1] >= ends[cheapest][0] for end in ends))
+        self.assertTrue(said.endswith("Energies measured, ±2.7 % common to all, cancels in differences."), said)
+        # As `ipw compare` of the same runs has it.
+        self.assertIn(f"{data['names'][cheapest]}: cheapest, ", said)
+        verdicts = [json.loads(ipw(None, "compare", self.folder / "abc"[cheapest], self.folder / name, "--json").stdout)
+                    ["comparisons"][0]["metrics"]["energy_per_query"] for name in "abc" if name != "abc"[cheapest]]
+        self.assertEqual({row["verdict"] for row in verdicts} <= {"no evidence", "not decided"}, " not distinguishable from " in said)
+        self.assertNotIn("within its CI", said)
         self.assertEqual(self.browser.run("document.querySelectorAll('#obstacles').length"), 0)
         lines = self.browser.run("[...document.querySelectorAll('#warnings li')].map(e => e.textContent)")
         failed = [line for line in lines if "queries failed" in line]
@@ -786,7 +789,7 @@ class SeveralRuns(Page):
             done = [line for line in lines if line["ipw"]["status"] == "completed"]
             joules = [line["ipw"]["energy"]["joules"] for line in done]
             mean = statistics.fmean(joules)
-            half = 1.96 * statistics.stdev(joules) / math.sqrt(len(joules))
+            half = 1.96 * math.hypot(statistics.stdev(joules) / math.sqrt(len(joules)), 0.05 * mean)  # 5 % between runs
             right = sum(next(iter(line["model_metrics"].values()))["evaluation"]["is_correct"] for line in done)
             share, n, z = right / len(done), len(done), 1.959964
             middle, wide = (share + z * z / 2 / n) / (1 + z * z / n), z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / 4 / n / n)  # Wilson
@@ -833,7 +836,7 @@ class SeveralRuns(Page):
 
     def test_two_kinds_of_uncertainty_are_explained(self):
         self.several()
-        self.assertIn("what can differ between runs", self.browser.run("document.getElementById('frontier-note').textContent"))
+        self.assertIn("95 % CI, with 5 % between runs (assumed)", self.browser.run("document.getElementById('frontier-note').textContent"))
         self.assertIn("common to all runs", self.browser.run("document.querySelector('#figures .note.after').textContent"))
 
     def test_verdict_is_visible_on_phone(self):

@@ -13,14 +13,12 @@ function methodOf(run) {
     : method === "estimated" ? ["warning", "estimated, not measured", "estimated"] : ["good", "measured by " + method, "measured"];
 }
 
-const commonText = () => known(DATA.common) && DATA.common > 0 ? "±" + (100 * DATA.common).toFixed(DATA.common < 0.0995 ? 1 : 0) + " % common" : "";
-
-// Of all runs: "Energies estimated, ±60 % common."
+// Of all runs: "Energies estimated, ±60 % common to all, cancels in differences."
 function energiesText() {
   const ways = [...new Set(DATA.runs.map(run => methodOf(run)[2]))];
   if (ways.length > 1) return "Energies: " + ways.map(way => way + " in " + namesOf(DATA.runs.filter(run => methodOf(run)[2] === way))).join("; ") + ".";
   const words = { "method unknown": "Energies by an unknown method", "not measured": "Energy was not measured" }[ways[0]] || "Energies " + ways[0];
-  return words + (commonText() ? ", " + commonText() : "") + (DATA.mixed ? ", by different sensors" : "") + ".";
+  return words + (DATA.common_text ? ", " + DATA.common_text : "") + (DATA.mixed ? ", by different sensors" : "") + ".";
 }
 
 // ---- the conclusion ----
@@ -61,18 +59,6 @@ function obstacles() {
   return [...found.values()].map(all => (DATA.runs.length > 1 ? namesOf(all.map(one => one.run)) + ": " : "") + withRanges(all.map(one => one.text)));
 }
 
-const apartFrom = (a, b) => !a || !b || a[1] < b[0] || b[1] < a[0];
-
-// The setting with the best figure, and those that its 95 % interval does not distinguish from it.
-function bestOf(key, better) {
-  const figures = DATA.settings.map(setting => setting[key]), interval = i => DATA.settings[i].intervals[key];
-  const all = figures.map((_, i) => i).filter(i => known(figures[i]));
-  if (!all.length) return null;
-  const joules = DATA.settings.map(setting => setting.joules_per_query); // ties: the cheaper one
-  const first = all.reduce((best, i) => better * (figures[i] - figures[best]) > 0 || (figures[i] === figures[best] && joules[i] < joules[best]) ? i : best);
-  return { first, value: figures[first], peers: all.filter(i => i !== first && !apartFrom(interval(i), interval(first))), all };
-}
-
 // One setting, measured several times: its means, and how far runs differ.
 function repeatsText(setting) {
   const joules = withInterval(setting.joules_per_query, setting.intervals.joules_per_query, "J");
@@ -80,19 +66,13 @@ function repeatsText(setting) {
   return [nameNode(setting), ": " + (parts.length ? parts.join(", ") + " (means; ±: 95 % CI between runs). " : "neither graded nor measured. ")];
 }
 
+// The program's sentence, with the names of settings in bold; the longest first, since one may contain another.
 function severalText() {
   if (DATA.settings.length === 1) return repeatsText(DATA.settings[0]);
-  const accurate = bestOf("accuracy", 1), cheap = bestOf("joules_per_query", -1), before = [], parts = [];
-  const same = best => best && best.all.length > 1 && best.peers.length === best.all.length - 1;
-  const peersOf = best => best.peers.length && !same(best) ? " (" + listOf(best.peers.map(i => settingName(DATA.settings[i]))) + " within its CI)" : "";
-  const joules = i => withUnit(DATA.settings[i].joules_per_query, "J", 3), named = i => nameNode(DATA.settings[i]);
-  if (same(cheap)) before.push("Energies per query lie within their ± of each other.");
-  if (same(accurate)) before.push("Accuracies lie within their 95 % CI of each other.");
-  if (accurate) parts.push(named(accurate.first), ": most accurate, " + withUnit(accurate.value, "%") + peersOf(accurate)
-    + (known(DATA.settings[accurate.first].joules_per_query) ? ", " + joules(accurate.first) + " per query" : ""), cheap ? "; " : ". ");
-  if (cheap) parts.push(accurate && accurate.first === cheap.first ? "also the cheapest" + peersOf(cheap) + ". "
-    : [named(cheap.first), ": cheapest, " + joules(cheap.first) + " per query" + peersOf(cheap) + ". "]);
-  return [before.map(text => text + " "), parts].flat(3);
+  const names = DATA.settings.map(setting => setting.name).sort((a, b) => b.length - a.length);
+  const escaped = names.map(name => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const parts = DATA.answer.split(new RegExp("(?<![\\w.-])(" + escaped.join("|") + ")(?![\\w-])"));
+  return [parts.map(part => names.includes(part) ? make("b", { class: "name" }, part) : part), " "].flat();
 }
 
 const nameNode = setting => make("b", { class: "name" }, settingName(setting));
@@ -186,7 +166,7 @@ function acrossSection() {
   const legend = make("p", { class: "legend", id: "frontier-legend" });
   const repeated = settings.some(setting => setting.runs.length > 1);
   const notes = [drawn < settings.length ? drawn + " of " + settings.length + " runs; the others without grades or energy." : null, energiesText(),
-    "Bars and ±: 95 % CI of what can differ between runs" + (DATA.mixed ? ", sensors included." : "."), repeated ? "Several runs of one setting: mean, with the CI between runs." : null,
+    "Bars and ±: 95 % CI" + DATA.spread_text + (DATA.mixed ? ", sensors included." : "."), repeated ? "Several runs of one setting: mean, with the CI between runs." : null,
     "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."].filter(Boolean);
   return section("across", "Result", null, answerText(), answerTable(),
     drawn > 1 ? make("h3", {}, against("accuracy", "joules_per_query")) : null,
@@ -226,7 +206,7 @@ const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "late
 function verdictCell(name, metric) {
   if (!metric || !known(metric.difference)) return make("td", { class: "number" }, "–");
   const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
-  return make("td", { class: "number verdict " + kind, "data-metric": name, title: "95 % CI " + intervalText(name, metric) + "; p " + pValue(metric) },
+  return make("td", { class: "number verdict " + kind, "data-metric": name, title: metric.statement + "; 95 % CI " + intervalText(name, metric) + "; p " + pValue(metric) },
     make("div", {}, differenceOf(name, metric)), make("small", {}, metric.verdict));
 }
 
@@ -265,9 +245,8 @@ function comparisonSection(all) {
     + " queries that both runs completed, paired." : "Some runs asked different queries and are compared unpaired.";
   const warnings = [...new Map(all.comparisons.flatMap(one => one.findings.map(({ text }) => [text.replace(/\d[\d.,]*/g, "#"), [text, sideName(one)]]))).values()]
     .filter(([text]) => !/estimated by a model|^another model/.test(text));
-  return section("comparison", "Comparison with " + sideName(all.baseline), paired + " Better and worse: Holm-corrected p < 0.05, and the 95 % CI excludes 0; “no evidence” is not “equal”. "
-    + (all.comparisons.some(one => one.method === "run-level") ? "Several runs per side: Welch’s t-test of the run means. " : "")
-    + (all.comparisons.some(one => one.method === "query-level") ? "One run per side: differences between runs are unknown." : ""),
+  const bases = [...new Set(all.comparisons.map(one => one.basis).filter(Boolean))];
+  return section("comparison", "Comparison with " + sideName(all.baseline), paired + " Better and worse: p < 0.05, and the 95 % CI excludes 0; “no evidence” is not “equal”. " + bases.join(" "),
     matrixTable(all),
     make("details", { class: "fold" }, make("summary", {}, "All differences with CI and p"), differencesTable(all)),
     warnings.length ? make("details", { class: "fold", id: "comparison-warnings" }, make("summary", {}, plural(warnings.length, "note") + " on this comparison"),

@@ -150,6 +150,14 @@ static void add_interval(char *note, const struct result_item *item, const char 
                format_figure(to, item->high, UNKNOWN, unit), count);
 }
 
+/* With the digits of that interval. */
+static void put_beside(char *text, double value, double error, const struct result_item *item,
+                       const char *unit)
+{
+    format_figure_beside(text, value, error, item ? item->low : UNKNOWN,
+                         item ? item->high : UNKNOWN, unit);
+}
+
 /* ---- energy ---- */
 
 /* Relative uncertainty of the machine's energy, which its parts share. */
@@ -197,7 +205,7 @@ static void put_per_token(const struct top *top)
     static const char PATH[] = "summary.joules_per_output_token";
     const struct result_item *item = item_at(top->results, "efficiency", PATH);
     double joules = fact_or(top, top->table->summary.joules_per_output_token, "efficiency", PATH);
-    format_with_error(text, joules, joules * relative_error(top->table), "J");
+    put_beside(text, joules, joules * relative_error(top->table), item, "J");
     add_interval(note, item, "J");
     put_figure(top, "joules_per_output_token", NULL, joules, text,
                is_known(joules) ? note : missing_note(top, "not measured"));
@@ -257,9 +265,10 @@ static void put_intelligence(const struct top *top, const char *key, double know
     char text[FORMAT_MAX], path[80], note[NOTE_MAX];
     chars_format(path, "summary.%s", key);
     chars_copy(note, what);
-    add_interval(note, item_at(top->results, "accuracy", path), unit);
+    const struct result_item *item = item_at(top->results, "accuracy", path);
+    add_interval(note, item, unit);
     double value = fact_or(top, known, "accuracy", path);
-    format_figure(text, value, error, unit);
+    put_beside(text, value, error, item, unit);
     put_figure(top, key, NULL, value, text, note);
 }
 

@@ -19,6 +19,8 @@
 #include "port/json_read.h"
 #include "report/html/sections.h"
 #include "report/text/compare_report.h"
+#include "report/text/format.h"
+#include "report/text/reports.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
@@ -372,6 +374,27 @@ static void put_comparison(struct report_state *state)
         comparison_put(&state->json, &state->groups, report->model);
 }
 
+/* The conclusion on several settings, in the words of `ipw analyze`. */
+static void put_answer(struct report_state *state, const struct compare_groups *groups,
+                       const struct run_settings *settings)
+{
+    struct run_ranking ranking;
+    struct text words = {0};
+    char common[FORMAT_MAX] = "", spread[64];
+    if (settings->count > 1) {
+        const char *each = state->figures->is_command ? "run" : "query";
+        run_ranking_of(settings, groups, state->report->model, 0, &ranking);
+        conclusion_of_ranking(&ranking, each, &words);
+        run_ranking_release(&ranking);
+    }
+    if (settings->common.common > 0)
+        format_common(common, settings->common.common);
+    json_string(&state->json, "answer", words.length ? text_get(&words) : NULL);
+    json_string(&state->json, "common_text", common);
+    json_string(&state->json, "spread_text", run_spread_note(state->figures, state->runs, spread));
+    text_release(&words);
+}
+
 /* The settings of the page: those of the comparison; repeats of a single setting are one as well. */
 static void put_settings(struct report_state *state)
 {
@@ -383,11 +406,15 @@ static void put_settings(struct report_state *state)
         groups = state->groups.one_setting ? &one : &state->groups;
     }
     struct result settings = {0};
-    run_settings_result(groups, state->directories, state->figures, state->runs, &settings);
+    struct run_settings all;
+    run_settings_of(groups, state->figures, state->runs, &all);
+    run_settings_result(&all, state->figures, state->runs, &settings);
     result_members_to_json(&settings, &state->json);
+    put_answer(state, groups, &all);
     const char *family = result_text_at(&settings, NULL, "family");
     if (state->runs > 1)
         chars_format(state->title, "%zu runs%s%s", state->runs, family[0] ? " of " : "", family);
+    run_settings_release(&all);
     result_release(&settings);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/across.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
@@ -285,6 +286,14 @@ void figure_note_energy(struct figure *figure, const char *method, double common
         figure_note(figure, "energies %s, %s", words, format_common(error, common));
     else
         figure_note(figure, "energies %s", words);
+}
+
+void figure_note_bars(struct figure *figure, const char *what, const struct run_figures *runs,
+                      size_t count, const struct uncertainty *common)
+{
+    char spread[64];
+    figure_note(figure, "%s: 95 %% CI%s%s", what, run_spread_note(runs, count, spread),
+                common->sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
 }
 
 void figure_note_energy_of(struct figure *figure, const struct run_table *table)

@@ -153,7 +153,9 @@ extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
 /* The gnuplot script.  The same figure gives the same bytes.  A character without a glyph is replaced by its code
  * point, since it would be drawn as a large box over its neighbors; NULL: all have one. */
 struct layers_result;
+struct run_figures;
 struct text;
+struct uncertainty;
 void figure_script(const struct figure *figure, enum figure_format format, bool dark,
                    bool (*can_be_shown)(uint32_t code), struct text *out);
 
@@ -171,6 +173,10 @@ void figure_note(struct figure *figure, const char *format, ...) PRINTF_LIKE(2, 
  * energy or power states it. */
 void figure_note_energy(struct figure *figure, const char *method, double common);
 void figure_note_energy_of(struct figure *figure, const struct run_table *table);
+
+/* "bars: 95 % CI", and what else of other runs they include. */
+void figure_note_bars(struct figure *figure, const char *what, const struct run_figures *runs,
+                      size_t count, const struct uncertainty *common);
 
 /* The same for a result of `ipw layers`, with its energy and how that was attributed. */
 void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what);

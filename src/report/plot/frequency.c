@@ -109,8 +109,7 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
     if (left_out)
         figure_note(figure, "%zu without clock or energy excluded", left_out);
     figure_note_energy(figure, source->runs[0].method, source->common.common);
-    figure_note(figure, "bars and ±: 95 %% CI%s",
-                source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
+    figure_note_bars(figure, "bars and ±", source->runs, source->run_count, &source->common);
 }
 
 /* The knob, the number of attempts, and exclusions. */

@@ -38,8 +38,7 @@ static void note_runs(struct figure *figure, const struct plot_source *source, s
         figure_note(figure, "%zu runs%s%.40s%s%.40s", drawn, family[0] ? " of " : "", family,
                     machine[0] ? " on " : "", machine);
     figure_note_energy(figure, one_method ? first->method : "several", source->common.common);
-    figure_note(figure, "bars: 95 %% CI%s",
-                source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
+    figure_note_bars(figure, "bars", source->runs, source->run_count, &source->common);
 }
 
 /* ---- J per token ---- */

@@ -11,15 +11,23 @@
 
 /* ---- figures ---- */
 
+/* With the digits of the interval beside it, if there is one. */
+static void put_number(char *to, double value, double error, double low, double high,
+                       const char *unit)
+{
+    bool is_ms = str_equal(unit, "ms"); /* in seconds, with a suitable prefix */
+    double scale = is_ms ? 1e-3 : 1;
+    format_figure_beside(to, scale * value, scale * error, scale * low, scale * high,
+                         is_ms ? "s" : unit);
+}
+
 void layout_number(char *to, double value, double error, const char *unit)
 {
     if (str_equal(unit, UNIT_TIME)) {
         clock_text(to, from_seconds(value));
         return;
     }
-    bool is_ms = str_equal(unit, "ms"); /* in seconds, with a suitable prefix */
-    double scale = is_ms ? 1e-3 : 1;
-    format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
+    put_number(to, value, error, UNKNOWN, UNKNOWN, unit);
 }
 
 /* Energies also have the uncertainty of their sensors, which a CI does not include: ± of other figures does. */
@@ -51,6 +59,8 @@ void layout_value(char *to, const struct result *result, const struct result_ite
         str_copy(to, LAYOUT_CELL_MAX, plain_text(result_string(result, item)).text);
     else if (item->kind == RESULT_FLAG)
         str_copy(to, LAYOUT_CELL_MAX, item->number != 0 ? "yes" : "no");
+    else if (is_known(item->high - item->low))
+        put_number(to, item->number, item->error, item->low, item->high, item->unit);
     else
         layout_number(to, item->number, item->error, item->unit);
     if (item->queries < all) /* if it does not cover all */

@@ -129,35 +129,21 @@ static bool is_repeated(const struct result *result, const struct result_item *c
     return runs_of(result, comparison, "baseline") > 1 && runs_of(result, comparison, "run") > 1;
 }
 
-/* Variation that p and the intervals are based on, if it is not the same for all comparisons. */
+/* What p and the intervals are based on, each once. */
 static void put_basis(const struct result *result, const char *indent, struct text *out)
 {
     const struct result_item *comparisons = result_find(result, "comparisons");
-    bool repeated = false, single = false, commands = false;
     RESULT_EACH (comparison, result, comparisons) {
-        bool is_command = result_flag_at(result, comparison, "view.is_command");
-        bool one =
-            runs_of(result, comparison, "baseline") + runs_of(result, comparison, "run") == 2;
-        repeated = repeated || is_repeated(result, comparison);
-        commands = commands || (one && is_command);
-        single = single || (one && !is_command);
+        const char *basis = result_text_at(result, comparison, "basis");
+        bool is_new = basis[0];
+        RESULT_EACH (earlier, result, comparisons) {
+            if (earlier == comparison)
+                break;
+            is_new = is_new && !str_equal(result_text_at(result, earlier, "basis"), basis);
+        }
+        if (is_new)
+            wrap_words(out, "", strlen(indent), SIZE_MAX, basis);
     }
-    if (commands)
-        text_addf(out,
-                  "%sp and CI by Welch's t-test, from the variation between the repeats (-r) of "
-                  "each `ipw run`.\n",
-                  indent);
-    if (repeated)
-        text_addf(out,
-                  "%sSeveral runs per side: p and CI by Welch's t-test of the run means, from the "
-                  "variation between runs.\n",
-                  indent);
-    if (single)
-        text_addf(out,
-                  "%sOne run per side: differences between runs are unknown. p and CI cover the "
-                  "variation between the %s of one run;\n%srepeat both sides with --repeat-runs "
-                  "N.\n",
-                  indent, result_text_at(result, NULL, "comparisons.0.view.records"), indent);
 }
 
 /* In percent; printed once if it is the same for all, else with each comparison (put_common). */
@@ -173,13 +159,9 @@ static double common_to_all(const struct result *result)
 
 static void put_common(double percent, const char *indent, struct text *out)
 {
+    char common[FORMAT_MAX];
     if (percent > 0)
-        text_addf(out,
-                  percent < 9.95 ? "%sall energies ±%.1f %%, common: the same in every run, it "
-                                   "cancels in the differences\n"
-                                 : "%sall energies ±%.0f %%, common: the same in every run, it "
-                                   "cancels in the differences\n",
-                  indent, percent);
+        text_addf(out, "%senergies %s\n", indent, format_common(common, percent / 100));
 }
 
 static struct tariff tariff_of(const struct result *result, const struct result_item *side)
@@ -213,12 +195,14 @@ static void put_explanation(const struct result *result, const char *indent, str
 {
     put_common(common_to_all(result), indent, out);
     put_tariff(result, indent, out);
-    text_addf(out,
-              "%sp: probability of such a difference by chance, Holm-corrected for %.0f tests.\n"
-              "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
-              "\"equal\".\n",
-              indent, result_number_at(result, NULL, "view.tests"), indent,
-              result_number_at(result, NULL, "alpha"));
+    text_addf(
+        out,
+        "%sp: probability of such a difference by chance; energy per query is tested first, the "
+        "other\n%s%.0f tests are Holm-corrected.\n"
+        "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
+        "\"equal\".\n",
+        indent, indent, result_number_at(result, NULL, "view.tests"), indent,
+        result_number_at(result, NULL, "alpha"));
     put_basis(result, indent, out);
 }
 
@@ -250,13 +234,22 @@ static char *where_text(const struct result *result, const struct result_item *s
 
 /* ---- bounds ---- */
 
+/* A bound on a difference that is not decided. */
 static const char *repeats_note(const struct result *result, const struct result_item *comparison)
 {
     if (is_repeated(result, comparison))
         return "";
     if (runs_of(result, comparison, "baseline") != runs_of(result, comparison, "run"))
         return "; a side has one run: differences between runs are unknown";
-    return "; one run per side: differences between runs are unknown";
+    return "; one run a side: not decided";
+}
+
+/* Whether the metric has a verdict. */
+static bool is_decided(const struct result *result, const struct result_item *metric)
+{
+    const char *verdict = result_text_at(result, metric, "verdict");
+    return str_equal(verdict, "better") || str_equal(verdict, "worse") ||
+           str_equal(verdict, "higher") || str_equal(verdict, "lower");
 }
 
 static char *exceeded_line(const struct result *result, const struct result_item *check,
@@ -276,7 +269,8 @@ static char *exceeded_line(const struct result *result, const struct result_item
         interval_text(interval, relative);
     return xformat("'%s': %s differs by %s%s%s (%s)%s", result_text_at(result, check, "fail_if"),
                    name, value, is_confident ? ", 95 % CI: " : "", interval,
-                   result_text_at(result, check, "directory"), repeats_note(result, comparison));
+                   result_text_at(result, check, "directory"),
+                   is_decided(result, metric) ? "" : repeats_note(result, comparison));
 }
 
 char *compare_check_line(const struct result *result, const struct result_item *check)
@@ -339,6 +333,16 @@ static void put_queries(const struct result *result, struct text *out)
                        queries == 1 ? "comparisons.0.view.record" : "comparisons.0.view.records"));
 }
 
+/* The metric that is tested first, in words. */
+static void put_statement(const struct result *result, const struct result_item *comparison,
+                          const char *before, struct text *out)
+{
+    const struct result_item *metrics = result_get(result, comparison, "metrics");
+    const struct result_item *energy = result_get(result, metrics, "energy_per_query");
+    text_addf(out, "%s%s: %s\n", before, result_text_at(result, energy, "label"),
+              result_text_at(result, energy, "statement"));
+}
+
 /* ---- text ---- */
 
 /* The name of a side, its runs, and model and hardware. */
@@ -363,6 +367,7 @@ static void put_comparison(const struct result *result, const struct result_item
     pairing_text(pairing, result, comparison);
     put_side(result, comparison, "", out);
     text_addf(out, "%s\n", pairing);
+    put_statement(result, comparison, "   ", out);
     findings_text(result, findings, color, out);
     text_add(out, result_first(result, findings) ? "" : "\n");
     fill_table(result, comparison, &table);
@@ -405,6 +410,8 @@ static void put_markdown(const struct result *result, const struct result_item *
     markdown_add(out, where);
     free(where);
     text_addf(out, "; %s.\n\n", pairing);
+    put_statement(result, comparison, "", out);
+    text_add(out, "\n");
     RESULT_EACH (finding, result, findings) {
         text_addf(out, "- **%s**: ", result_text_at(result, finding, "severity"));
         markdown_add(out, result_text_at(result, finding, "text"));

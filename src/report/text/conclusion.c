@@ -2,12 +2,14 @@
  * that is significant; and a table of them. */
 #include "report/text/reports.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "analysis/across.h"
+#include "analysis/compare_set.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
 #include "rundir/summary.h"
@@ -84,113 +86,138 @@ void conclusion_of_run(const struct run_figures *run, const char *each,
 
 enum { NAME_LETTERS = 25, FAILED_LETTERS = 8, RUNS_SHOWN = 6 };
 
-static double joules_of(const struct run_ranking *all, long run)
+static double joules_of(const struct run_ranking *all, long setting)
 {
-    return all->runs[run].point.joules_per_query;
+    return all->settings->means[setting].point.joules_per_query;
 }
 
-static double accuracy_of(const struct run_ranking *all, long run)
+static double accuracy_of(const struct run_ranking *all, long setting)
 {
-    return all->runs[run].point.accuracy;
+    return all->settings->means[setting].point.accuracy;
 }
 
-static struct plain_text name_of(const struct run_ranking *all, long run)
+/* As it is: sentences for a terminal are made plain as a whole. */
+static const char *name_of(const struct run_ranking *all, long setting)
 {
-    return plain_text(all->names.names[run]);
+    return all->names.names[setting];
 }
 
-static const char *accuracy_verdict(enum difference difference)
+/* Two digits of an estimate: "~31 mJ". */
+static const char *joules_text(char *to, const struct run_ranking *all, long setting)
 {
-    static const char *const VERDICTS[] = {
-        [DIFFERENCE_UNKNOWN] = "",
-        [DIFFERENCE_INSIDE] = " (inside the 95 % CI)",
-        [DIFFERENCE_OUTSIDE] = " (outside the 95 % CI)",
-    };
-    return VERDICTS[difference];
+    char rough[FORMAT_MAX];
+    if (!str_equal(all->settings->means[setting].method, "estimated"))
+        return format_si(to, joules_of(all, setting), "J");
+    str_format(to, FORMAT_MAX, "~%s", format_rough(rough, joules_of(all, setting), "J"));
+    return to;
 }
 
-static const char *energy_verdict(enum difference difference)
+/* What compare says of the difference, unless it has a verdict: "in this run (one run a side: not decided)". */
+static void add_caveat(struct text *words, const struct run_ranking *all,
+                       const struct standing *standing, long setting)
 {
-    static const char *const VERDICTS[] = {
-        [DIFFERENCE_UNKNOWN] = " (± unknown)",
-        [DIFFERENCE_INSIDE] = " (inside ±)",
-        [DIFFERENCE_OUTSIDE] = " (outside ±)",
-    };
-    return VERDICTS[difference];
+    const char *caveat = standing->of[setting].caveat;
+    const char *where = all->settings->sizes[setting] > 1 ? "these runs" : "this run";
+    if (caveat[0])
+        text_addf(words, " in %s (%s)", where, caveat);
 }
 
-static void add_less_energy(struct text *words, const struct run_ranking *all)
+/* ", 4.0 times less than b" */
+static void add_less_energy(struct text *words, const struct run_ranking *all, long dear)
 {
-    double times = joules_of(all, all->dear) / joules_of(all, all->cheapest);
+    double times = joules_of(all, dear) / joules_of(all, all->energy.best);
     if (times >= 1.5)
         text_addf(words, ", %.1f times less", times);
     else
         text_addf(words, ", %.1f %% less", 100 * (1 - 1 / times));
-    text_addf(words, " than %s%s", name_of(all, all->dear).text, energy_verdict(all->energy));
+    text_addf(words, " than %s", name_of(all, dear));
+    add_caveat(words, all, &all->energy, dear);
+}
+
+/* Settings that the test does not distinguish from the cheapest, other than the one that was named. */
+static void add_peers(struct text *words, const struct run_ranking *all, long named)
+{
+    const char *before = ", not distinguishable from ";
+    for (size_t i = 0; i < all->settings->count; i++) {
+        if (!all->energy.of[i].is_peer || (long)i == named)
+            continue;
+        text_addf(words, "%s%s", before, name_of(all, (long)i));
+        before = ", ";
+    }
 }
 
 static void add_accurate(struct text *words, const struct run_ranking *all, const char *each)
 {
     char value[FORMAT_MAX];
-    long first = all->accurate;
-    long next = all->runner_up;
-    text_addf(words, "%s: most accurate, %s", name_of(all, first).text,
+    long first = all->accuracy.best, next = all->accuracy.next, cheapest = all->energy.best;
+    const struct run_figures *best = &all->settings->means[first];
+    text_addf(words, "%s: most accurate, %s", name_of(all, first),
               format_percent(value, accuracy_of(all, first)));
-    format_unread(value, all->runs[first].unread_share, all->runs[first].accuracy_at_most);
+    format_unread(value, best->unread_share, best->accuracy_at_most);
     if (value[0])
         text_addf(words, " (%s)", value);
     double points = next < 0 ? 0 : 100 * (accuracy_of(all, first) - accuracy_of(all, next));
-    if (next >= 0 && points < 0.05)
-        text_addf(words, ", as is %s", name_of(all, next).text);
-    else if (next >= 0)
-        text_addf(words, ", %.1f points more than %s%s", points, name_of(all, next).text,
-                  accuracy_verdict(all->accuracy));
-    if (all->cheapest >= 0 && is_known(joules_of(all, first)) && all->cheapest != first)
-        text_addf(words, ", %s per %s", format_si(value, joules_of(all, first), "J"), each);
+    if (next >= 0 && points < 0.05) {
+        text_addf(words, ", as is %s", name_of(all, next));
+    } else if (next >= 0) {
+        text_addf(words, ", %.1f points more than %s", points, name_of(all, next));
+        add_caveat(words, all, &all->accuracy, next);
+    }
+    if (cheapest >= 0 && is_known(joules_of(all, first)) && cheapest != first)
+        text_addf(words, ", %s per %s", joules_text(value, all, first), each);
 }
 
 static void add_cheapest(struct text *words, const struct run_ranking *all, const char *each)
 {
     char value[FORMAT_MAX];
-    long first = all->cheapest;
-    if (first != all->accurate)
-        text_addf(words, "%s%s", words->length ? "; " : "", name_of(all, first).text);
-    text_addf(words, "%s cheapest, %s per %s", first == all->accurate ? "; and" : ":",
-              format_si(value, joules_of(all, first), "J"), each);
-    if (all->dear >= 0)
-        add_less_energy(words, all);
-    if (all->as_cheap >= 0)
-        text_addf(words, ", %s the same within ±", name_of(all, all->as_cheap).text);
-    if (first != all->accurate && is_known(accuracy_of(all, first)))
+    long first = all->energy.best, accurate = all->accuracy.best, dear = all->energy.next;
+    if (accurate >= 0 && accurate != first && is_known(joules_of(all, accurate)))
+        dear = accurate;
+    if (first != accurate)
+        text_addf(words, "%s%s", words->length ? "; " : "", name_of(all, first));
+    text_addf(words, "%s cheapest, %s per %s", first == accurate ? "; and" : ":",
+              joules_text(value, all, first), each);
+    if (dear >= 0)
+        add_less_energy(words, all, dear);
+    add_peers(words, all, dear);
+    if (first != accurate && is_known(accuracy_of(all, first)))
         text_addf(words, ", %s correct", format_percent(value, accuracy_of(all, first)));
 }
 
 /* The common uncertainty of all energies is stated once. */
 static void add_common(struct text *words, const struct run_ranking *all)
 {
+    const struct uncertainty *common = &all->settings->common;
     char error[FORMAT_MAX], method[FORMAT_MAX];
     text_addf(words, " Energies %s",
               all->method ? format_method(method, all->method) : "by several methods");
-    if (all->common.sensors == UNCERTAINTY_MIXED)
+    if (common->sensors == UNCERTAINTY_MIXED)
         text_add(words, ", of different sensors");
-    else if (is_known(all->common.common))
-        text_addf(words, ", %s", format_common(error, all->common.common));
+    else if (is_known(common->common))
+        text_addf(words, ", %s", format_common(error, common->common));
     text_add(words, ".");
+}
+
+void conclusion_of_ranking(const struct run_ranking *all, const char *each, struct text *out)
+{
+    if (all->accuracy.best >= 0)
+        add_accurate(out, all, each);
+    if (all->energy.best >= 0)
+        add_cheapest(out, all, each);
+    else
+        text_addf(out, "%s", out->length ? "; energy unknown" : "energy and accuracy unknown");
+    text_add(out, ".");
 }
 
 static void put_sentence(const struct run_ranking *all, const char *each, struct text *out)
 {
-    struct text words = {0};
-    if (all->accurate >= 0)
-        add_accurate(&words, all, each);
-    if (all->cheapest >= 0)
-        add_cheapest(&words, all, each);
-    else
-        text_addf(&words, "%s", words.length ? "; energy unknown" : "energy and accuracy unknown");
-    text_add(&words, ".");
-    if (all->cheapest >= 0)
+    struct text words = {0}, plain = {0};
+    conclusion_of_ranking(all, each, &words);
+    if (all->energy.best >= 0)
         add_common(&words, all);
-    wrap_words(out, "", 1, SENTENCE_LINES, text_get(&words));
+    text_add_plain(&plain, text_get(&words));
+    wrap_words(out, "", 1, SENTENCE_LINES, text_get(&plain));
+    text_release(&plain);
     text_release(&words);
 }
 
@@ -213,10 +240,35 @@ static void add_name(struct table *table, const char *name, size_t most)
     table_addf(table, "%.*s…%s", (int)head, plain.text, tail);
 }
 
-static void put_runs(const struct run_ranking *all, size_t most, bool color, struct text *out)
+/* One row of the table: a setting, with the number of its runs. */
+static void add_setting(struct table *table, const struct run_ranking *all, size_t i,
+                        size_t letters)
 {
+    const struct run_figures *run = &all->settings->means[i];
+    size_t runs = all->settings->sizes[i];
+    char cell[FORMAT_MAX], name[RUN_NAME_MAX + 32];
+    chars_copy(name, all->names.names[i]);
+    if (runs > 1)
+        chars_format(name, "%s (%zu runs)", all->names.names[i], runs);
+    table_add(table, all->optimal[i] ? "*" : "");
+    add_name(table, name, letters);
+    if (run->point.failed)
+        table_addf(table, "%zu", run->point.failed);
+    else
+        table_add(table, "");
+    table_add(table,
+              format_accuracy(cell, run->point.accuracy, run->unread_share, run->accuracy_at_most));
+    table_add(table, format_with_error(cell, run->point.joules_per_query,
+                                       run->joules_per_query_error / NORMAL_95, "J"));
+    table_add(table, format_si(cell, run->latency_s, "s"));
+    table_add_known(table, run->point.output_tokens_per_s, "%.4g", run->point.output_tokens_per_s);
+}
+
+static void put_settings(const struct run_ranking *all, size_t most, bool color, struct text *out)
+{
+    const struct run_settings *settings = all->settings;
     enum summary_index energy =
-        all->runs->is_command ? SUMMARY_INDEX_joules : SUMMARY_INDEX_joules_per_query;
+        settings->means->is_command ? SUMMARY_INDEX_joules : SUMMARY_INDEX_joules_per_query;
     const struct table_column columns[] = {{"", false},
                                            {"run", false},
                                            FIGURE_COLUMN(failed),
@@ -225,44 +277,93 @@ static void put_runs(const struct run_ranking *all, size_t most, bool color, str
                                            {record_column(COLUMN_NUMBER, RUN_LATENCY)->label, true},
                                            FIGURE_COLUMN(output_tokens_per_s)};
     struct table table = TABLE(columns);
-    char cell[FORMAT_MAX];
     size_t letters = NAME_LETTERS;
-    for (size_t i = 0; i < all->count && i < most; i++)
-        if (all->runs[i].point.failed)
+    for (size_t i = 0; i < settings->count && i < most; i++)
+        if (settings->means[i].point.failed)
             letters = NAME_LETTERS - FAILED_LETTERS;
-    for (size_t i = 0; i < all->count && i < most; i++) {
-        const struct run_figures *run = &all->runs[i];
-        table_add(&table, all->optimal[i] ? "*" : "");
-        add_name(&table, all->names.names[i], letters);
-        if (run->point.failed)
-            table_addf(&table, "%zu", run->point.failed);
-        else
-            table_add(&table, "");
-        table_add(&table, format_accuracy(cell, run->point.accuracy, run->unread_share,
-                                          run->accuracy_at_most));
-        table_add(&table, format_with_error(cell, run->point.joules_per_query,
-                                            run->joules_per_query_error / NORMAL_95, "J"));
-        table_add(&table, format_si(cell, run->latency_s, "s"));
-        table_add_known(&table, run->point.output_tokens_per_s, "%.4g",
-                        run->point.output_tokens_per_s);
-    }
+    for (size_t i = 0; i < settings->count && i < most; i++)
+        add_setting(&table, all, i, letters);
     table_print(&table, "   ", color, out);
-    if (all->count > most)
-        text_addf(out, "   %zu more runs: -v shows them\n", all->count - most);
-    for (size_t i = 0; i < all->count; i++)
+    if (settings->count > most)
+        text_addf(out, "   %zu more runs: -v shows them\n", settings->count - most);
+    for (size_t i = 0; i < settings->count; i++)
         if (all->optimal[i]) {
             text_add(out, "   * Pareto-optimal: no other is as accurate for as little energy\n");
             break;
         }
 }
 
-void conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
-                        bool color, struct text *out)
-{
+/* Settings of runs, and how they rank. */
+struct ranked {
+    const char **directories;
+    struct compare_groups groups;
+    struct run_settings settings;
     struct run_ranking all;
-    run_ranking_of(runs, count, NAME_LETTERS, &all);
-    put_sentence(&all, each, out);
-    text_add(out, "\n comparison\n\n");
-    put_runs(&all, verbose ? count : RUNS_SHOWN, color, out);
-    run_ranking_release(&all);
+};
+
+static void rank_runs(struct run_figures *runs, size_t count, const char *model, struct ranked *out)
+{
+    *out = (struct ranked){.directories = xcalloc(count + 1, sizeof *out->directories)};
+    for (size_t i = 0; i < count; i++)
+        out->directories[i] = runs[i].point.directory;
+    compare_groups_find(out->directories, count, &out->groups);
+    run_settings_of(&out->groups, runs, count, &out->settings);
+    run_ranking_of(&out->settings, &out->groups, model, NAME_LETTERS, &out->all);
+}
+
+static void ranked_release(struct ranked *ranked)
+{
+    run_ranking_release(&ranked->all);
+    run_settings_release(&ranked->settings);
+    compare_groups_release(&ranked->groups);
+    free((void *)ranked->directories);
+}
+
+void conclusion_of_runs(struct run_figures *runs, size_t count, const char *model, const char *each,
+                        bool verbose, bool color, struct text *out)
+{
+    struct ranked ranked;
+    char spread[64];
+    rank_runs(runs, count, model, &ranked);
+    put_sentence(&ranked.all, each, out);
+    run_spread_note(ranked.settings.means, ranked.settings.count, spread);
+    text_addf(out, "\n comparison%s%s\n\n", spread[0] ? "; ±" : "", spread[0] ? spread + 1 : "");
+    put_settings(&ranked.all, verbose ? count : RUNS_SHOWN, color, out);
+    ranked_release(&ranked);
+}
+
+/* ---- conclusion on models ---- */
+
+/* The models' own names instead of what differs between them. */
+static void name_by_models(struct run_ranking *all)
+{
+    for (size_t i = 0; i < all->settings->count; i++) {
+        const char *name = str_last_part(all->settings->means[i].point.model);
+        size_t length = strlen(name);
+        if (str_ends(name, ".gguf"))
+            length -= strlen(".gguf");
+        chars_format(all->names.names[i], "%.*s", (int)length, name);
+    }
+}
+
+void conclusion_of_models(const char *const *directories, size_t count, struct text *out)
+{
+    const struct run_wanted wanted = {RUN_FIGURES_NEEDS, RUN_FIGURES_WORDS};
+    struct run_figures *runs = xcalloc(count + 1, sizeof *runs);
+    size_t loaded = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct run_table table;
+        if (run_table_load(directories[i], NULL, wanted, &table, NULL))
+            continue;
+        run_figures_of(&table, &runs[loaded++]);
+        run_table_release(&table);
+    }
+    if (loaded > 1) {
+        struct ranked ranked;
+        rank_runs(runs, loaded, NULL, &ranked);
+        name_by_models(&ranked.all);
+        conclusion_of_ranking(&ranked.all, "query", out);
+        ranked_release(&ranked);
+    }
+    free(runs);
 }

@@ -125,52 +125,6 @@ static void write_members(const struct family *family, bool color, struct text *
     table_release(&table);
 }
 
-/* ---- the conclusion ---- */
-
-/* The most accurate, and among equals the cheapest; or the cheapest.  NULL if the figure is unknown. */
-static const struct result_item *best_member(const struct family *family, bool accurate)
-{
-    const struct result *result = family->result;
-    const struct result_item *best = NULL;
-    RESULT_EACH (member, result, family->models) {
-        double accuracy = result_number_at(result, member, "accuracy");
-        double joules = result_number_at(result, member, "joules_per_query");
-        double gain = best ? accuracy - result_number_at(result, best, "accuracy") : 1;
-        double saved = best ? result_number_at(result, best, "joules_per_query") - joules : 1;
-        if (!is_known(accurate ? accuracy : joules))
-            continue;
-        if (accurate ? gain > 0 || (gain == 0 && saved > 0) : saved > 0)
-            best = member;
-    }
-    return best;
-}
-
-static void write_best(const struct family *family, const struct result_item *member,
-                       const char *what, struct text *out)
-{
-    const struct result *result = family->result;
-    char share[FORMAT_MAX], joules[FORMAT_MAX];
-    text_addf(out, " %s: %s%s", plain_text(name_of(family, member)).text, what,
-              format_percent(share, result_number_at(result, member, "accuracy")));
-    if (is_known(result_number_at(result, member, "joules_per_query")))
-        text_addf(out, ", %s per query",
-                  member_figure(joules, result, member, "joules_per_query", "J"));
-    text_add(out, "\n");
-}
-
-static void write_answer(const struct family *family, struct text *out)
-{
-    const struct result_item *accurate = best_member(family, true);
-    const struct result_item *cheap = best_member(family, false);
-    if (result_length(family->result, family->models) < 2)
-        return;
-    if (accurate)
-        write_best(family, accurate,
-                   accurate == cheap ? "most accurate and cheapest, " : "most accurate, ", out);
-    if (cheap && cheap != accurate)
-        write_best(family, cheap, "cheapest, ", out);
-}
-
 /* ---- evidence and findings ---- */
 
 /* Wraps to 80 columns; releases the words. */
@@ -184,7 +138,7 @@ static void wrap(struct text *words, size_t indent, struct text *out)
 static void write_evidence(const struct family *family, struct text *out)
 {
     const struct result *result = family->result;
-    char method[FORMAT_MAX], coverage[FORMAT_MAX];
+    char method[FORMAT_MAX], coverage[FORMAT_MAX], common[FORMAT_MAX];
     RESULT_EACH (member, result, family->models) {
         const struct result_item *energy = result_get(result, member, "energy");
         const char *name = result_text_at(result, energy, "method");
@@ -192,9 +146,9 @@ static void write_evidence(const struct family *family, struct text *out)
         struct text words = {0};
         if (!is_known(joules))
             continue;
-        text_addf(&words, "energy %s by %s, ±%.2g %% common to all rows, coverage %s",
-                  format_method(method, name), result_text_at(result, energy, "source"),
-                  100 * result_number_at(result, energy, "plus_minus") / joules,
+        format_common(common, result_number_at(result, energy, "plus_minus") / joules);
+        text_addf(&words, "energy %s by %s, %s; coverage %s", format_method(method, name),
+                  result_text_at(result, energy, "source"), common,
                   format_percent(coverage, result_number_at(result, energy, "coverage")));
         wrap(&words, 1, out);
         if (str_equal(name, "estimated"))
@@ -264,8 +218,13 @@ static void write_findings(const struct family *family, bool color, struct text 
 static void family_text(const struct result *result, bool color, struct text *out)
 {
     struct family family = {.result = result, .models = result_find(result, "models")};
+    const char *conclusion = result_text_at(result, NULL, "conclusion");
     name_members(&family);
-    write_answer(&family, out);
+    if (conclusion[0]) {
+        struct text words = {0};
+        text_add_plain(&words, conclusion);
+        wrap(&words, 1, out);
+    }
     write_evidence(&family, out);
     text_add(out, "\n");
     write_findings(&family, color, out);

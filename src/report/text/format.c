@@ -68,46 +68,70 @@ char *format_si(char *to, double value, const char *unit)
     return to;
 }
 
-/* "12.35 ± 0.36" followed by `unit`: two digits of the uncertainty, and the value to the same place. False if the
- * uncertainty is too small to be shown with the value. */
-static bool format_pair(char *to, double value, double error, const char *unit)
+/* An uncertainty, and the smallest one that is shown with the figure, which decides its digits. */
+struct shown_error {
+    double error, finest;
+};
+
+static struct shown_error scaled_by(struct shown_error shown, double factor)
 {
-    /* From 0.995 on it rounds to 1.0. */
-    int place = (int)floor(log10(error / 0.995)) - 1;
+    return (struct shown_error){shown.error * factor, shown.finest * factor};
+}
+
+/* The decimal place of the second digit; from 0.995 on it rounds to 1.0. */
+static int second_digit(double error)
+{
+    return (int)floor(log10(error / 0.995)) - 1;
+}
+
+/* Rounded to a place before the point; the format rounds behind it. */
+static double round_to(double value, int place)
+{
+    double step = pow(10, place);
+    return place > 0 ? round(value / step) * step : value;
+}
+
+/* "12.35 ± 0.36" followed by `unit`: two digits of the uncertainty, and the value to the place of the smallest one
+ * shown.  False if that is too small to be shown with the value. */
+static bool format_pair(char *to, double value, struct shown_error shown, const char *unit)
+{
+    int of_error = second_digit(shown.error);
+    int place = shown.finest > 0 ? second_digit(fmin(shown.finest, shown.error)) : of_error;
     if (place < -6)
         return false;
-    double step = pow(10, place);
-    int decimals = place < 0 ? -place : 0;
-    if (place > 0) {
-        value = round(value / step) * step;
-        error = round(error / step) * step;
-    }
-    value = fabs(value) < step / 2 ? 0 : value; /* no "-0.0" */
-    str_format(to, FORMAT_MAX, "%.*f ± %.*f%s%s", decimals, value, decimals, error,
-               unit[0] ? " " : "", unit);
+    value = fabs(value) < pow(10, place) / 2 ? 0 : round_to(value, place); /* no "-0.0" */
+    str_format(to, FORMAT_MAX, "%.*f ± %.*f%s%s", place < 0 ? -place : 0, value,
+               of_error < 0 ? -of_error : 0, round_to(shown.error, of_error), unit[0] ? " " : "",
+               unit);
     return true;
+}
+
+static void format_si_pair(char *to, double value, struct shown_error shown, const char *unit)
+{
+    struct prefix prefix = prefix_for(fmax(fabs(value), shown.error));
+    double scaled = value / prefix.factor;
+    struct shown_error scaled_error = scaled_by(shown, 1 / prefix.factor);
+    char name[FORMAT_MAX];
+    chars_format(name, "%s%s", prefix.text, unit);
+    if (is_beyond_prefixes(scaled) || is_beyond_prefixes(scaled_error.error))
+        str_format(to, FORMAT_MAX, "%.3e ± %.1e %s", value, shown.error, unit);
+    else if (!format_pair(to, scaled, scaled_error, name))
+        format_si(to, value, unit);
 }
 
 char *format_with_error(char *to, double value, double error, const char *unit)
 {
     if (!is_known(value) || !is_known(error) || error <= 0)
         return format_si(to, value, unit);
-    struct prefix prefix = prefix_for(fmax(fabs(value), error));
-    double scaled = value / prefix.factor;
-    double scaled_error = error / prefix.factor;
-    char name[FORMAT_MAX];
-    chars_format(name, "%s%s", prefix.text, unit);
-    if (is_beyond_prefixes(scaled) || is_beyond_prefixes(scaled_error))
-        str_format(to, FORMAT_MAX, "%.3e ± %.1e %s", value, error, unit);
-    else if (!format_pair(to, scaled, scaled_error, name))
-        format_si(to, value, unit);
+    format_si_pair(to, value, (struct shown_error){error, UNKNOWN}, unit);
     return to;
 }
 
 /* Per joule or watt; the prefix is applied to the denominator: 0.022 1/J is "22 /kJ". */
-static void format_per(char *to, double value, double error, const char *unit, bool rough)
+static void format_per(char *to, double value, struct shown_error shown, const char *unit,
+                       bool rough)
 {
-    double size = is_known(error) ? fmax(fabs(value), error) : fabs(value);
+    double size = is_known(shown.error) ? fmax(fabs(value), shown.error) : fabs(value);
     int step = 0; /* powers of 1000 in the denominator */
     for (; size > 0 && size < 0.99995 && step < 4; step++)
         size *= 1e3;
@@ -120,24 +144,21 @@ static void format_per(char *to, double value, double error, const char *unit, b
     chars_format(name, "/%s%s", PREFIXES[step + 3], unit);
     if (is_beyond_prefixes(size))
         str_format(to, FORMAT_MAX, "%.3e /%s", value, unit);
-    else if (value == 0 && !(error > 0))
+    else if (value == 0 && !(shown.error > 0))
         str_format(to, FORMAT_MAX, "0 /%s", unit);
-    else if (!(error > 0) || !format_pair(to, scaled, error * factor, name))
+    else if (!(shown.error > 0) || !format_pair(to, scaled, scaled_by(shown, factor), name))
         str_format(to, FORMAT_MAX, "%.*f %s", rough ? fabs(scaled) < 9.95 : decimals_for(scaled),
                    scaled, name);
 }
 
 /* Counts with all digits, other numbers with four. */
-char *format_in(char *to, double value, double error, const char *unit)
+static void format_plain(char *to, double value, struct shown_error shown, const char *unit)
 {
     const char *space = unit[0] ? " " : "";
+    double error = shown.error;
     bool fits = fabs(value) < 1e12 && error > 0 && error < 1e12;
-    if (!is_known(value)) {
-        str_copy(to, FORMAT_MAX, "-");
-        return to;
-    }
-    if (fits && format_pair(to, value, error, unit))
-        return to;
+    if (fits && format_pair(to, value, shown, unit))
+        return;
     if (error > 0 && !fits)
         str_format(to, FORMAT_MAX, "%.3e ± %.1e%s%s", value, error, space, unit);
     else if (!unit[0] && value == floor(value) && fabs(value) < 1e15)
@@ -146,25 +167,42 @@ char *format_in(char *to, double value, double error, const char *unit)
         str_format(to, FORMAT_MAX,
                    fabs(value) >= 9999.5 && fabs(value) < 1e12 ? "%.0f%s%s" : "%.4g%s%s", value,
                    space, unit);
+}
+
+char *format_in(char *to, double value, double error, const char *unit)
+{
+    if (is_known(value))
+        format_plain(to, value, (struct shown_error){error, UNKNOWN}, unit);
+    else
+        str_copy(to, FORMAT_MAX, "-");
     return to;
 }
 
 char *format_figure(char *to, double value, double error, const char *unit)
 {
+    return format_figure_beside(to, value, error, UNKNOWN, UNKNOWN, unit);
+}
+
+char *format_figure_beside(char *to, double value, double error, double low, double high,
+                           const char *unit)
+{
     bool is_inverse = str_starts(unit, "1/");
     bool is_rate = str_equal(unit, "1/s");
+    struct shown_error shown = {error, (high - low) / 2};
     if (!is_known(value))
         str_copy(to, FORMAT_MAX, "-");
     else if (str_equal(unit, "%") && error > 0)
-        format_in(to, 100 * value, 100 * error, unit);
+        format_plain(to, 100 * value, scaled_by(shown, 100), unit);
     else if (str_equal(unit, "%"))
         format_percent(to, value);
     else if (is_inverse && !is_rate)
-        format_per(to, value, error, unit + 2, false);
+        format_per(to, value, shown, unit + 2, false);
     else if (is_rate || !unit[0])
-        format_in(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is not used */
+        format_plain(to, value, shown, is_rate ? unit + 1 : unit); /* "/ks" is not used */
+    else if (error > 0)
+        format_si_pair(to, value, shown, unit);
     else
-        format_with_error(to, value, error, unit);
+        format_si(to, value, unit);
     return to;
 }
 
@@ -239,7 +277,7 @@ char *format_rough(char *to, double value, const char *unit)
     double step = pow(10, floor(log10(fabs(value))) - 1);
     value = round(value / step) * step;
     if (str_starts(unit, "1/")) {
-        format_per(to, value, UNKNOWN, unit + 2, true);
+        format_per(to, value, (struct shown_error){UNKNOWN, UNKNOWN}, unit + 2, true);
         return to;
     }
     struct prefix prefix = prefix_for(value);
@@ -321,7 +359,10 @@ char *format_method(char *to, const char *method)
 
 char *format_common(char *to, double share)
 {
-    str_format(to, FORMAT_MAX, share < 0.0995 ? "±%.1f %% common" : "±%.0f %% common", 100 * share);
+    str_format(to, FORMAT_MAX,
+               share < 0.0995 ? "±%.1f %% common to all, cancels in differences"
+                              : "±%.0f %% common to all, cancels in differences",
+               100 * share);
     return to;
 }
 

@@ -34,6 +34,11 @@ char *format_with_error(char *to, double value, double error, const char *unit);
  * ("22 ± 13 /kJ"), "1/s" without one ("411 ± 12 /s"), and a plain number for "". */
 char *format_figure(char *to, double value, double error, const char *unit);
 
+/* The same with an interval beside it: the smaller uncertainty decides the digits of the value, so that it is never
+ * outside of an interval that is shown with more digits ("205.4 ± 120 /kW" beside 201.1 to 209.8). */
+char *format_figure_beside(char *to, double value, double error, double low, double high,
+                           const char *unit);
+
 /* A figure in a unit without prefixes: "0.775 ± 0.041 pJ", "989.4 TFLOPS". */
 char *format_in(char *to, double value, double error, const char *unit);
 
@@ -52,7 +57,7 @@ char *format_accuracy(char *to, double accuracy, double unread_share, double acc
 /* How an energy was obtained: "estimated", "measured (counter)", "measured"; for "" "by an unknown method". */
 char *format_method(char *to, const char *method);
 
-/* The relative error common to all rows: "±60 % common". */
+/* The relative error common to all energies, and what that means: "±60 % common to all, cancels in differences". */
 char *format_common(char *to, double share);
 
 /* Bytes with binary prefixes: "1.5 GiB". */
@@ -93,8 +98,14 @@ struct table_column {
 };
 
 /* A figure or a text of the run index (rundir/summary.h). */
-#define FIGURE_COLUMN(name) {SUMMARY_HEADINGS[SUMMARY_INDEX_##name], true}
-#define TEXT_COLUMN(name)   {SUMMARY_HEADINGS[SUMMARY_INDEX_##name], false}
+#define FIGURE_COLUMN(name)                                                                        \
+    {                                                                                              \
+        SUMMARY_HEADINGS[SUMMARY_INDEX_##name], true                                               \
+    }
+#define TEXT_COLUMN(name)                                                                          \
+    {                                                                                              \
+        SUMMARY_HEADINGS[SUMMARY_INDEX_##name], false                                              \
+    }
 
 struct table {
     const struct table_column *columns; /* not owned */

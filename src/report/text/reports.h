@@ -14,6 +14,7 @@ struct print_views;
 struct result;
 struct result_item;
 struct run_figures;
+struct run_ranking;
 struct run_list;
 struct summary;
 struct tariff;
@@ -47,9 +48,15 @@ extern const struct print_views LAYERS_VIEWS;
 void conclusion_of_run(const struct run_figures *run, const char *each,
                        const struct result *results, size_t count, struct text *out);
 
-/* Several runs, after run_figures_settle: a sentence and a table, shortened unless verbose. */
-void conclusion_of_runs(struct run_figures *runs, size_t count, const char *each, bool verbose,
-                        bool color, struct text *out);
+/* Settings in a sentence, without what their energies have in common; names are as they are, not made plain. */
+void conclusion_of_ranking(const struct run_ranking *all, const char *each, struct text *out);
+
+/* Several runs, of this model (or NULL): a sentence and a table, shortened unless verbose. */
+void conclusion_of_runs(struct run_figures *runs, size_t count, const char *model, const char *each,
+                        bool verbose, bool color, struct text *out);
+
+/* Runs of different models in a sentence, with the models' names; nothing for fewer than two that can be read. */
+void conclusion_of_models(const char *const *directories, size_t count, struct text *out);
 
 /* ---- ipw estimate --serve, calibrate and validate ---- */
 

@@ -118,6 +118,7 @@ void profile_family_release(struct profile_family *family)
     for (size_t i = 0; i < family->count; i++)
         free(family->members[i].directory);
     free(family->members);
+    free(family->conclusion);
 }
 
 /* ---- the result ---- */
@@ -130,9 +131,14 @@ struct figure {
 };
 
 #define FIGURE(member, unit)                                                                       \
-    {#member, #member "_plus_minus", offsetof(struct profile_member, member),                      \
-     offsetof(struct profile_member, member##_plus_minus), unit}
-#define BARE_FIGURE(member, unit) {#member, NULL, offsetof(struct profile_member, member), 0, unit}
+    {                                                                                              \
+#member, #member "_plus_minus", offsetof(struct profile_member, member),                   \
+            offsetof(struct profile_member, member##_plus_minus), unit                             \
+    }
+#define BARE_FIGURE(member, unit)                                                                  \
+    {                                                                                              \
+#member, NULL, offsetof(struct profile_member, member), 0, unit                            \
+    }
 
 static const struct figure FIGURES[] = {
     FIGURE(joules_per_query, "J"),
@@ -179,6 +185,7 @@ static void put_member(struct result *out, const struct profile_member *member)
 void profile_family_fill(const struct profile_family *family, struct result *out)
 {
     result_begin(out, "demo");
+    result_text(out, "conclusion", family->conclusion);
     result_list(out, "models");
     for (size_t i = 0; i < family->count; i++)
         put_member(out, &family->members[i]);

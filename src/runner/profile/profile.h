@@ -193,7 +193,8 @@ struct profile_member {
 struct profile_family {
     struct profile_member *members; /* the models that were tried */
     size_t count;
-    int signal; /* that interrupted the runs; 0: none */
+    char *conclusion; /* a sentence on their differences, set by the caller; or NULL */
+    int signal;       /* that interrupted the runs; 0: none */
 };
 
 /* A model that fails is reported in its row, and the others continue; ERR_OK if at least one was profiled, else the

@@ -199,9 +199,32 @@ static void amounts_of_money_have_no_exponent(void **state)
                             CASES[i].text);
 }
 
+/* The value is never outside of the interval beside it, however large its ± is. */
+static void value_lies_inside_the_interval_beside_it(void **state)
+{
+    (void)state;
+    char text[FORMAT_MAX];
+    format_figure_beside(text, 0.2054, 0.12, 0.2011, 0.2098, "1/W");
+    assert_string_equal(text, "205.4 ± 120 /kW");
+    format_figure_beside(text, 0.1948, 0.12, 0.1893, 0.2004, "1/W");
+    assert_string_equal(text, "194.8 ± 120 /kW");
+    format_figure_beside(text, 12.3456, 7.4, 12.31, 12.38, "J");
+    assert_string_equal(text, "12.346 ± 7.4 J");
+    format_figure_beside(text, 12.3456, 0.01, 11, 13, "J"); /* the ± is the finer one */
+    assert_string_equal(text, "12.346 ± 0.010 J");
+    format_figure_beside(text, 12.3456, 0.36, UNKNOWN, UNKNOWN, "J");
+    assert_string_equal(text, "12.35 ± 0.36 J");
+    for (double value = 0.001; value < 1000; value *= 1.37) {
+        double half = 0.02 * value;
+        format_figure_beside(text, value, 0.6 * value, value - half, value + half, "");
+        assert_near(strtod(text, NULL), value, half);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(value_lies_inside_the_interval_beside_it),
         cmocka_unit_test(si_values_have_four_digits_and_a_prefix),
         cmocka_unit_test(an_uncertainty_has_two_digits_and_is_never_zero),
         cmocka_unit_test(a_figure_has_the_unit_of_its_metric),

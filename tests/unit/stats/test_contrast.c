@@ -295,6 +295,72 @@ static void variance_between_runs_is_detected(void **state)
     assert_true(by_query >= 16);
 }
 
+/* Computed with NumPy and SciPy: ordinary least squares on the side and the position, Welch's test, and their average by
+ * the odds of the Bayesian information criterion; the interval by a search over a grid. */
+static void a_trend_in_the_order_of_runs_is_allowed_for(void **state)
+{
+    (void)state;
+    enum { RUNS = 5 };
+    static const struct {
+        double a[RUNS], b[RUNS], between; /* the step from one time of a side to the next */
+        double trend, weight, p, low, high, p_beyond;
+    } CASES[] = {
+        /* a drift explains the difference */
+        {{10.0, 10.1, 10.3, 10.2, 10.4},
+         {10.6, 10.5, 10.8, 10.7, 11.0},
+         1,
+         0.045,
+         0.04077765584,
+         0.702019996,
+         -0.249705,
+         0.352740,
+         0.95934391},
+        /* no drift: blocks lose little */
+        {{10.0, 10.3, 10.1, 10.4, 10.0},
+         {10.9, 10.6, 11.1, 10.8, 10.7},
+         1,
+         0.685,
+         0.9657619763,
+         0.0016090561,
+         0.374410,
+         0.950200,
+         0.021583459},
+        /* the same drift, alternating: it explains nothing */
+        {{10.0, 10.1, 10.3, 10.2, 10.4},
+         {10.6, 10.5, 10.8, 10.7, 11.0},
+         2,
+         0.4725,
+         0.04077765584,
+         0.0002047375016,
+         0.321000,
+         0.633725,
+         0.031399892},
+    };
+    for (size_t c = 0; c < sizeof CASES / sizeof *CASES; c++) {
+        double a_times[RUNS], b_times[RUNS];
+        struct contrast found;
+        for (size_t i = 0; i < RUNS; i++) {
+            a_times[i] = 1000 + 7 * CASES[c].between * (double)i;
+            b_times[i] = a_times[i] + (CASES[c].between > 1 ? 7 : 35);
+        }
+        contrast_runs(CASES[c].a, RUNS, CASES[c].b, RUNS, &found);
+        double welch = found.p_value, low = found.relative.low;
+        contrast_allow_trend(CASES[c].a, a_times, RUNS, CASES[c].b, b_times, RUNS, &found);
+        assert_near(found.trend.difference, CASES[c].trend, 1e-9);
+        assert_near(found.level_weight, CASES[c].weight, 1e-9);
+        assert_near(found.p_value, CASES[c].p, 1e-9);
+        assert_near(found.difference.low, CASES[c].low, 2e-5);
+        assert_near(found.difference.high, CASES[c].high, 2e-5);
+        assert_near(contrast_p(&found, -0.1, 0.3), CASES[c].p_beyond, 2e-3 * CASES[c].p_beyond);
+        assert_int_equal(found.relative.low > 0, found.difference.low > 0);
+        /* An unknown or an equal time: as without an order. */
+        b_times[2] = c == 0 ? UNKNOWN : a_times[1];
+        contrast_runs(CASES[c].a, RUNS, CASES[c].b, RUNS, &found);
+        contrast_allow_trend(CASES[c].a, a_times, RUNS, CASES[c].b, b_times, RUNS, &found);
+        assert_true(found.p_value == welch && found.relative.low == low);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +378,7 @@ int main(void)
         cmocka_unit_test(the_sign_test_is_exact),
         cmocka_unit_test(holm_adjustment_matches_the_definition),
         cmocka_unit_test(variance_between_runs_is_detected),
+        cmocka_unit_test(a_trend_in_the_order_of_runs_is_allowed_for),
     };
     return RUN_TESTS(tests);
 }
