@@ -126,6 +126,9 @@ static size_t runs_of(const struct result *result, const struct result_item *com
 
 static bool is_repeated(const struct result *result, const struct result_item *comparison)
 {
+    const struct result_item *series = result_get(result, comparison, "series");
+    if (series && result_number_at(result, series, "pairs") > 1)
+        return true;
     return runs_of(result, comparison, "baseline") > 1 && runs_of(result, comparison, "run") > 1;
 }
 
@@ -214,7 +217,11 @@ static void pairing_text(char *to, const struct result *result,
     double pairs = result_number_at(result, comparison, "pairs");
     double same = result_number_at(result, comparison, "same_queries");
     size_t runs = runs_of(result, comparison, "baseline") + runs_of(result, comparison, "run");
-    if (is_paired && pairs < same)
+    const struct result_item *series = result_get(result, comparison, "series");
+    if (series)
+        str_format(to, CELL_MAX, "%.0f pairs of runs that alternated",
+                   result_number_at(result, series, "pairs"));
+    else if (is_paired && pairs < same)
         str_format(to, CELL_MAX, "%.0f of %.0f common %s, paired: those that %s runs completed",
                    pairs, same, units, runs > 2 ? "all" : "both");
     else if (is_paired)
@@ -223,13 +230,14 @@ static void pairing_text(char *to, const struct result *result,
         str_format(to, CELL_MAX, "different %s, unpaired", units);
 }
 
-/* "runs/x_r1 and 2 more"; the caller frees it. */
+/* "runs/x_r1 and 2 more", "not saved"; the caller frees it. */
 static char *where_text(const struct result *result, const struct result_item *side)
 {
     size_t runs = result_length(result, result_get(result, side, "directories"));
     const char *directory = result_text_at(result, side, "directory");
-    return runs > 1 ? xformat("%s and %zu more: %zu runs", directory, runs - 1, runs)
-                    : xstrdup(directory);
+    if (runs > 1)
+        return xformat("%s and %zu more: %zu runs", directory, runs - 1, runs);
+    return xstrdup(runs ? directory : "not saved");
 }
 
 /* ---- bounds ---- */
@@ -380,7 +388,7 @@ static void compare_text(const struct result *result, bool color, struct text *o
 {
     const struct result_item *baseline = result_find(result, "baseline");
     const struct result_item *comparisons = result_find(result, "comparisons");
-    bool is_one = result_length(result, result_get(result, baseline, "directories")) == 1;
+    bool is_one = result_length(result, result_get(result, baseline, "directories")) <= 1;
     put_side(result, baseline, "baseline: ", out);
     put_queries(result, out);
     text_add(out, is_one ? "\n" : " each\n");
