@@ -19,10 +19,10 @@ struct against_options {
 };
 
 /* clang-format off */
-#define AGAINST_OPTION_ROWS(o, value, help, repeat)                                                \
+#define AGAINST_OPTION_ROWS(o, value, help)                                                        \
     ONCE_ROW("against", (o).given, value, help),                                                   \
     FLAG_ROW("until-decided", (o).until_decided,                                                   \
-             "end when the difference of the energies is decided, at most " repeat " pairs")
+             "end when their energies are decided, or after N pairs (default: 20)")
 /* clang-format on */
 
 /* Sets *pairs to its default if the option `name` was not given; 0, or EXIT_USAGE after printing the error. */

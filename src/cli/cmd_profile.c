@@ -43,10 +43,8 @@ static const struct option_row ROWS[] = {
               "with --slurm: split the dataset into N shards, and merge them", .min = 1,
               .max = RUN_PARTS_MAX),
     SLURM_OPTION_ROWS(command.slurm, "run the shards"),
-    AGAINST_OPTION_ROWS(
-        command.common.against, "OPTION=VALUE",
-        "alternate with runs that have another value of an option, and compare them",
-        "--repeat-runs N (default: 20)"),
+    AGAINST_OPTION_ROWS(command.common.against, "OPTION=VALUE",
+                        "measure pairs of runs with and without this option, and compare"),
     PROFILE_RUN_OPTION_ROWS(command.common),
     {0},
 };
