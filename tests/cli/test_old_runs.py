@@ -122,7 +122,13 @@ class OldRuns(unittest.TestCase):
     def test_compare(self):
         found = json.loads(self.run_ipw("compare", self.copy("gpu-concurrent"), self.copy("gpu-repeats"),
                                     "--json"))
-        self.assertContains(json.loads((EXPECTED / "compare.json").read_text()), found)
+        wanted = json.loads((EXPECTED / "compare.json").read_text())
+        # What earlier versions had is now the test within these runs; the correction for several tests differs.
+        for row in found["comparisons"][0]["metrics"].values():
+            row.update(row["of_these_runs"])
+        for row in wanted["comparisons"][0]["metrics"].values():
+            del row["p_holm"]
+        self.assertContains(wanted, found)
 
     def test_csv(self):
         for name in RUNS:
