@@ -106,8 +106,9 @@ static void copy_params(struct profile_options *profile)
 static int complete_other(void)
 {
     static struct profile_options other; /* threads may use it until the process exits */
-    const struct profile_command given = command.common;
+    static struct profile_command given; /* owns its parameters, also after an error */
     struct error why = {0};
+    given = command.common;
     copy_params(&command.common.profile);
     if (parse_other(given.against.given, &why))
         return print_error(EXIT_USAGE, "--against: %s", why.text);
