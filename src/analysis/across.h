@@ -43,12 +43,9 @@ struct run_spread {
     double energy, energy_freedom, time, time_freedom;
     size_t runs; /* repeats in the run index; 0: all assumed */
 };
-#define SPREAD_ASSUMED  0.05
-#define FREEDOM_ASSUMED 1e6 /* a standard deviation that is not estimated */
-#define RUN_SPREAD_ASSUMED                                                                         \
-    {                                                                                              \
-        SPREAD_ASSUMED, FREEDOM_ASSUMED, SPREAD_ASSUMED, FREEDOM_ASSUMED, 0                        \
-    }
+#define SPREAD_ASSUMED     0.05
+#define FREEDOM_ASSUMED    1e6 /* a standard deviation that is not estimated */
+#define RUN_SPREAD_ASSUMED {SPREAD_ASSUMED, FREEDOM_ASSUMED, SPREAD_ASSUMED, FREEDOM_ASSUMED, 0}
 
 /* Of the repeats of these two runs' configurations on this machine, which the run index beside each has; they may be the
  * same run. */

@@ -38,7 +38,7 @@ struct match {
         struct entry *entries; /* all queries, sorted by key */
         uint32_t *rows;
         size_t count;
-    } * runs;
+    } *runs;
     size_t a_runs, all_runs;
     bool paired;
     bool a_aligned, b_aligned;            /* if not paired */
@@ -203,7 +203,8 @@ enum {
 struct terms {
     struct side_terms {
         double *entries; /* CONTRAST_SUMS each */
-        double *started; /* of each entry */
+        double *started; /* of each entry, as the following */
+        double *numbers; /* of the repetition */
         size_t count, queries;
         double question; /* position of the last one that was added */
     } a, b;
@@ -215,10 +216,7 @@ struct terms {
 struct factor {
     int numerator, denominator;
 };
-#define FACTOR(n, d)                                                                               \
-    {                                                                                              \
-        RUN_##n, RUN_##d                                                                           \
-    }
+#define FACTOR(n, d) {RUN_##n, RUN_##d}
 
 static const struct {
     bool product, exponential;
@@ -384,8 +382,10 @@ static void add_query(const struct match *match, size_t first, size_t end, size_
         }
         entry[s] = sum + (again ? entry[s] : 0);
     }
-    if (!again)
+    if (!again) {
         to->started[to->count] = run_number(table, RUN_STARTED_AT, match->runs[first].rows[i]);
+        to->numbers[to->count] = run_number(table, RUN_REPEAT, match->runs[first].rows[i]);
+    }
     to->count += !again;
     to->queries += end - first;
     to->question = question;
@@ -426,6 +426,8 @@ static void terms_release(struct terms *terms)
     free(terms->b.entries);
     free(terms->a.started);
     free(terms->b.started);
+    free(terms->a.numbers);
+    free(terms->b.numbers);
     free(terms->of_run);
     free(terms->query);
     *terms = (struct terms){0};
@@ -438,7 +440,8 @@ static struct side_terms new_side(const struct match *match, size_t first, size_
     for (size_t r = first; r < end; r++)
         count += match->runs[r].count;
     return (struct side_terms){.entries = xmalloc(count * CONTRAST_SUMS * sizeof(double)),
-                               .started = xmalloc(count * sizeof(double))};
+                               .started = xmalloc(count * sizeof(double)),
+                               .numbers = xmalloc(count * sizeof(double))};
 }
 
 static void terms_of(const struct match *match, enum compare_metric metric, struct terms *out)
@@ -592,9 +595,9 @@ static bool is_of_commands(const struct match *match)
 
 /* ---- one metric, of runs ---- */
 
-/* The values of the runs of a, then of b, and when each began. */
+/* The values of the runs of a, then of b, when each began, and its number among the repeats. */
 struct run_values {
-    double *values, *started;
+    double *values, *started, *numbers;
     size_t a_count, count;
 };
 
@@ -602,6 +605,7 @@ static struct run_values new_values(size_t a_count, size_t count)
 {
     return (struct run_values){.values = xmalloc((count + 1) * sizeof(double)),
                                .started = xmalloc((count + 1) * sizeof(double)),
+                               .numbers = xmalloc((count + 1) * sizeof(double)),
                                .a_count = a_count,
                                .count = count};
 }
@@ -610,24 +614,33 @@ static void free_values(struct run_values *runs)
 {
     free(runs->values);
     free(runs->started);
+    free(runs->numbers);
 }
 
-static void compare_run_values(struct run_values *runs, struct compared *out, bool *has_order)
+static void compare_run_values(struct run_values *runs, struct comparison *comparison,
+                               struct compared *out)
 {
     size_t a = runs->a_count, b = runs->count - a;
+    if (comparison->series.is_interleaved) {
+        compare_pairs(&comparison->series, runs->values, runs->numbers, a, runs->count,
+                      &out->found);
+        out->plain = plain_of(&out->found);
+        out->test = is_known(out->found.p_value) ? "paired t" : NULL;
+        return;
+    }
     contrast_runs(runs->values, a, runs->values + a, b, &out->found);
     out->plain = plain_of(&out->found);
     contrast_allow_trend(runs->values, runs->started, a, runs->values + a, runs->started + a, b,
                          &out->found);
     bool uses_order = out->found.level_weight < 1;
-    *has_order = *has_order || uses_order;
+    comparison->has_order = comparison->has_order || uses_order;
     if (is_known(out->found.p_value))
         out->test = uses_order ? "Welch's t with trend" : "Welch's t";
 }
 
 /* Of results of `ipw run`. */
 static void compare_repetitions(const struct terms *terms, enum compare_metric metric,
-                                struct compared *out, bool *has_order)
+                                struct comparison *comparison, struct compared *out)
 {
     const struct side_terms *a = &terms->a, *b = &terms->b;
     struct run_values runs = new_values(a->count, a->count + b->count);
@@ -637,8 +650,9 @@ static void compare_repetitions(const struct terms *terms, enum compare_metric m
         runs.values[i] =
             contrast_statistic(side->entries + entry * CONTRAST_SUMS, metric_is_product(metric));
         runs.started[i] = side->started[entry];
+        runs.numbers[i] = side->numbers[entry];
     }
-    compare_run_values(&runs, out, has_order);
+    compare_run_values(&runs, comparison, out);
     free_values(&runs);
 }
 
@@ -656,7 +670,8 @@ static double start_of(const struct run_table *table)
 /* Tests over runs, each with one value.  A model that answers identically in every run is no more certain about other
  * questions: accuracy uses the larger p value and the wider interval of both tests. */
 static void compare_values(const struct match *match, const struct terms *terms,
-                           enum compare_metric metric, struct compared *out, bool *has_order)
+                           enum compare_metric metric, struct comparison *comparison,
+                           struct compared *out)
 {
     struct contrast by_query = out->found;
     const char *query_test = out->test;
@@ -664,11 +679,13 @@ static void compare_values(const struct match *match, const struct terms *terms,
     for (size_t r = 0; r < match->all_runs; r++) {
         runs.values[r] = contrast_statistic(terms->of_run[r], metric_is_product(metric));
         runs.started[r] = start_of(match->runs[r].run.table);
+        runs.numbers[r] = known_count(match->runs[r].run.table->summary.repeat_number);
     }
-    compare_run_values(&runs, out, has_order);
+    compare_run_values(&runs, comparison, out);
     free_values(&runs);
     if (!is_of_accuracy(metric) || !is_known(out->found.p_value))
         return;
+    by_query.p_value = fmin(1, by_query.p_value / out->found.look);
     widen_to(&out->found.difference, &by_query.difference);
     widen_to(&out->found.relative, &by_query.relative);
     widen_to(&out->plain.difference, &by_query.difference);
@@ -782,11 +799,11 @@ static void compare_metric(struct work *work, enum compare_metric metric)
     bool by_run = match->all_runs > 2;
     terms_of(match, metric, &terms);
     if (is_of_commands(match))
-        compare_repetitions(&terms, metric, out, &comparison->has_order);
+        compare_repetitions(&terms, metric, comparison, out);
     else if (!by_run || is_of_accuracy(metric))
         compare_queries(match, &terms, metric, work->options->seed + metric, out);
     if (by_run)
-        compare_values(match, &terms, metric, out, &comparison->has_order);
+        compare_values(match, &terms, metric, comparison, out);
     else if (!is_of_commands(match) || terms.a.count + terms.b.count == 2)
         add_spread(metric, &comparison->spread, out);
     if (FORMULAS[metric].exponential)
@@ -860,6 +877,7 @@ void compare_sides(const struct compare_side *a, const struct compare_side *b,
     uncertainty_join(&sensors->all, &sensors->b);
     *out = (struct comparison){.kind = a->runs[0].kind, .a_runs = a->count, .spread = *spread};
     compare_describe(b, &out->side);
+    compare_series_of(a, b, &out->series);
     compare_influence_of(a, b, &out->influence);
     match_runs(a, b, &work.match);
     out->paired = work.match.paired;

@@ -87,6 +87,14 @@ struct compare_influence {
     char text[256];      /* what differs: "idle power 41.8 W, baseline 40 W"; "" */
 };
 
+/* Two settings whose runs alternated: runs of the same number were measured next to each other and are a pair. */
+struct compare_series {
+    bool is_interleaved;
+    size_t until_decided; /* the most pairs of a series that ends when it is decided; else 0 */
+    size_t pairs;         /* of which both runs were completed */
+    double look;          /* sequential_share for so many pairs */
+};
+
 struct compare_options {
     const char *model; /* use only records of this model; NULL: the run's own */
     uint64_t seed;
@@ -119,6 +127,7 @@ struct comparison {
     struct compare_influence influence;
     struct run_spread spread; /* with one run a side */
     bool has_order;           /* when each run was measured is known, and used */
+    struct compare_series series;
     struct compared metrics[COMPARE_METRICS];
     struct findings findings; /* that make the comparison unfair; owned */
 };
@@ -138,10 +147,11 @@ void compare_sides(const struct compare_side *a, const struct compare_side *b,
 /* Everything except the name. */
 void compare_describe(const struct compare_side *side, struct compared_side *out);
 
-/* Whether both sides have several runs, so that differences between runs are known. */
+/* Whether both sides have several runs, so that differences between runs are known: repeats of commands that alternated
+ * are runs, too. */
 static inline bool compare_is_repeated(const struct comparison *comparison)
 {
-    return comparison->a_runs > 1 && comparison->side.runs > 1;
+    return (comparison->a_runs > 1 && comparison->side.runs > 1) || comparison->series.pairs > 1;
 }
 
 /* ---- verdicts: compare_verdict.c ---- */
@@ -173,6 +183,18 @@ const char *compare_caveat(const struct comparison *comparison, enum compare_met
 /* What p and the intervals are based on, a sentence; "" if there are none. */
 enum { BASIS_MAX = 320 };
 const char *compare_basis(const struct comparison *comparison, char to[static BASIS_MAX]);
+
+/* ---- runs that alternated: compare_series.c ---- */
+
+/* Whether the runs of both sides did. */
+bool compare_is_interleaved(const struct compare_side *a, const struct compare_side *b);
+void compare_series_of(const struct compare_side *a, const struct compare_side *b,
+                       struct compare_series *out);
+
+/* The values of the runs of a, then of b, and their numbers: those of equal number are a pair.  Sets the look at the
+ * series. */
+void compare_pairs(struct compare_series *series, const double *values, const double *numbers,
+                   size_t a_count, size_t count, struct contrast *out);
 
 /* ---- conditions: compare_conditions.c ---- */
 

@@ -273,7 +273,7 @@ void compare_influence_of(const struct compare_side *a, const struct compare_sid
     bool with_after = is_known(mean(a, idle_after_of) + mean(b, idle_after_of));
     state_of(a, with_after, &in_a);
     state_of(b, with_after, &in_b);
-    if (same_sensors(a, b))
+    if (same_sensors(a, b) && !compare_is_interleaved(a, b)) /* then both share any change of it */
         add_idle(&in_a, &in_b, out);
     add_load(&in_a, &in_b, out);
     out->active_scale = fmax(1, known_or(in_b.active_scale, 1));

@@ -52,10 +52,7 @@ static const struct fact {
     bool in_header; /* also recorded by an unfinished run */
     const char *what;
 } SAME[] = {
-#define FACT(member, type_)                                                                        \
-    {                                                                                              \
-        .type = FIELD_##type_, .offset = offsetof(struct summary, member)                          \
-    }
+#define FACT(member, type_) {.type = FIELD_##type_, .offset = offsetof(struct summary, member)}
     {FACT(hardware_label, TEXT), true, "hardware"},
     {FACT(gpu_name, TEXT), false, "GPU"},
     {FACT(host_name, TEXT), false, "machine"},
@@ -344,10 +341,11 @@ static void check_model(const struct pair *pair, struct comparison *out)
 {
     const struct run_table *a = pair->a, *b = pair->b;
     size_t sweep = sweep_of_run(a->directory);
-    /* Commands of one sweep differ in its knobs, which is the purpose of the comparison. */
+    /* Commands of one sweep differ in its knobs, and both of a series in what alternated: the purpose of the
+     * comparison. */
     bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
                    strncmp(a->directory, b->directory, sweep) == 0;
-    if (!str_equal(a->model, b->model) && !is_knob)
+    if (!str_equal(a->model, b->model) && !is_knob && !out->series.is_interleaved)
         compare_warn_of(out, FINDING_DIFFERENT_SETUP, "different %s: '%.100s', baseline '%.100s'",
                         a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)

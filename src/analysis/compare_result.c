@@ -80,13 +80,14 @@ static void put_metric(struct result *out, const struct comparison *comparison,
 
 /* ---- sides ---- */
 
+/* directories: NULL for runs that were not saved. */
 static void put_side(struct result *out, const struct compared_side *side,
                      const char *const *directories)
 {
     result_text(out, "name", side->name);
-    result_text(out, "directory", side->directory);
+    result_text(out, "directory", directories ? side->directory : NULL);
     result_list(out, "directories");
-    for (size_t i = 0; i < side->runs; i++)
+    for (size_t i = 0; directories && i < side->runs; i++)
         result_text(out, NULL, directories[i]);
     result_end(out);
     result_text(out, "model", side->model);
@@ -119,6 +120,21 @@ static void put_spread(struct result *out, const struct comparison *comparison)
     result_number(out, "energy_pct", 100 * spread->energy, "");
     result_number(out, "time_pct", 100 * spread->time, "");
     result_count(out, "repeats", spread->runs);
+    result_end(out);
+}
+
+/* Of runs that alternated; absent otherwise. */
+static void put_series(struct result *out, const struct compare_series *series)
+{
+    if (!series->is_interleaved)
+        return;
+    result_group(out, "series");
+    result_count(out, "pairs", series->pairs);
+    if (series->until_decided)
+        result_count(out, "until_decided", series->until_decided);
+    else
+        result_null(out, "until_decided");
+    result_number(out, "look", series->look, "");
     result_end(out);
 }
 
@@ -156,6 +172,7 @@ static void put_comparison(struct result *out, const struct comparison *comparis
     result_text(out, "basis", compare_basis(comparison, basis));
     result_flag(out, "uses_order", comparison->has_order);
     put_spread(out, comparison);
+    put_series(out, &comparison->series);
     put_units(out, comparison->kind);
     findings_to_result(&comparison->findings, "findings", out);
     result_group(out, "metrics");
@@ -224,7 +241,7 @@ static const struct result_column COLUMNS[] = {
 void compare_result(const struct compare_report *report, struct result *out)
 {
     const struct compare_set *set = report->set;
-    const char *const *directories = report->groups->directories;
+    const char *const *directories = report->is_temporary ? NULL : report->groups->directories;
     result_begin(out, "compare");
     result_group(out, "baseline");
     put_side(out, &set->baseline, directories);
@@ -232,7 +249,7 @@ void compare_result(const struct compare_report *report, struct result *out)
     result_end(out);
     result_list(out, "comparisons");
     for (size_t i = 0; i < set->count; i++) {
-        directories += report->groups->runs[i];
+        directories += directories ? report->groups->runs[i] : 0;
         put_comparison(out, &set->comparisons[i], directories);
     }
     result_end(out);

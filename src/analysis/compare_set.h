@@ -73,6 +73,7 @@ struct compare_report {
     const struct compare_check *checks;
     size_t check_count;
     bool confident;
+    bool is_temporary; /* the runs were compared without being saved: they have no directory */
     uint64_t seed;
 };
 

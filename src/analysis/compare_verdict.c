@@ -273,6 +273,20 @@ static void spread_words(const struct run_spread *spread, char *to, size_t size)
                    100 * spread->energy, 100 * spread->time, of_time, spread->runs);
 }
 
+/* Of runs that alternated. */
+static void series_words(const struct compare_series *series, char *to, size_t size)
+{
+    char looks[100] = "";
+    if (series->until_decided)
+        chars_format(looks,
+                     ", which allow for a look after each pair of at most %zu (--until-decided)",
+                     series->until_decided);
+    str_format(to, size,
+               "%zu pairs of runs that alternated: p and CI by a t-test of the differences within "
+               "pairs%s.",
+               series->pairs, looks);
+}
+
 const char *compare_basis(const struct comparison *comparison, char to[static BASIS_MAX])
 {
     const char *order =
@@ -281,7 +295,9 @@ const char *compare_basis(const struct comparison *comparison, char to[static BA
     char spread[160];
     to[0] = '\0';
     spread_words(&comparison->spread, spread, sizeof spread);
-    if (compare_is_repeated(comparison))
+    if (comparison->series.pairs > 1)
+        series_words(&comparison->series, to, BASIS_MAX);
+    else if (compare_is_repeated(comparison))
         str_format(to, BASIS_MAX,
                    "Several runs per side: p and CI by Welch's t-test of the run means, from the "
                    "variation between runs%s.",

@@ -729,6 +729,18 @@ void conditions_idle_after(struct conditions *c, double idle_s)
     ledger_release(&ledger);
 }
 
+void conditions_share_idle_after(const struct conditions *from, struct conditions *to)
+{
+    to->figures.idle_after_w = from->figures.idle_after_w;
+    to->figures.idle_after_plus_minus = from->figures.idle_after_plus_minus;
+    chars_copy(to->refused_after, from->refused_after);
+    for (size_t i = 0; i < from->figures.device_count; i++) {
+        struct summary_condition *row = condition_of(to, from->figures.devices[i].id);
+        if (row)
+            row->idle_after_w = from->figures.devices[i].idle_after_w;
+    }
+}
+
 /* ---- at the end ---- */
 
 static void drop_empty_devices(struct summary_conditions *figures)

@@ -94,6 +94,9 @@ void conditions_refuse_idle(struct conditions *conditions, const char *why);
 /* Measures idle power again, for a second at most; does nothing without has_idle. */
 void conditions_idle_after(struct conditions *conditions, double idle_s);
 
+/* For measurements that alternate in the same time: takes over the idle power that `from` has measured at the end. */
+void conditions_share_idle_after(const struct conditions *from, struct conditions *to);
+
 /* Derives the findings. */
 void conditions_conclude(struct conditions *conditions);
 

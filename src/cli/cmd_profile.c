@@ -4,11 +4,13 @@
  *
  * Progress and the text report go to stderr; with --format the result goes to stdout. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/common.h"
 #include "cli/profile_command.h"
 #include "cli/option_groups.h"
 #include "core/text.h"
+#include "core/xalloc.h"
 #include "port/proc.h"
 #include "rundir/run_path.h"
 #include "runner/profile/profile.h"
@@ -41,9 +43,93 @@ static const struct option_row ROWS[] = {
               "with --slurm: split the dataset into N shards, and merge them", .min = 1,
               .max = RUN_PARTS_MAX),
     SLURM_OPTION_ROWS(command.slurm, "run the shards"),
+    AGAINST_OPTION_ROWS(command.common.against, "OPTION=VALUE",
+                        "measure pairs of runs with and without this option, and compare"),
     PROFILE_RUN_OPTION_ROWS(command.common),
     {0},
 };
+
+/* ---- the other options of --against ---- */
+
+/* Whether it describes the load or the service, not this call or where runs are stored. */
+static bool may_alternate(const struct option_row *row)
+{
+    const struct profile_options *profile = &command.common.profile;
+    const char *at = row->target, *from = (const char *)profile;
+    if (row->target == &command.common.seed)
+        return true;
+    return at >= from && at < from + sizeof *profile && row->target != &profile->output_dir &&
+           row->target != &profile->name;
+}
+
+/* "param.temperature=1" is --param temperature=1. */
+static void write_option(const char *given, char *name, size_t size, char **word)
+{
+    size_t length = strcspn(given, "=");
+    size_t of_name = strcspn(given, ".=");
+    str_format(name, size, "%.*s", (int)of_name, given);
+    if (of_name < length)
+        *word = xformat("--%s=%s", name, given + of_name + 1);
+    else
+        *word = xformat("--%s", given);
+}
+
+static enum err parse_other(const char *given, struct error *why)
+{
+    static char *word; /* values of options point into it */
+    char name[64];
+    int rest;
+    bool help = false;
+    write_option(given, name, sizeof name, &word);
+    if (!name[0])
+        return err_set(why, ERR_USAGE, "missing OPTION=VALUE");
+    char *words[] = {"profile", word, NULL};
+    const struct option_row *row = options_row(ROWS, name);
+    if (row && !may_alternate(row))
+        return err_set(why, ERR_USAGE, "--%s is no setting that can alternate", name);
+    return options_parse(ROWS, 2, words, false, &rest, &help, why);
+}
+
+static void copy_params(struct profile_options *profile)
+{
+    struct params *all[] = {&profile->client_params, &profile->dataset_params,
+                            &profile->request_params, &profile->grader_params,
+                            &profile->judge_params};
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        const struct params given = *all[i];
+        *all[i] = (struct params){0};
+        params_copy(all[i], &given);
+    }
+}
+
+/* Parses into the targets of the options, as if the option had been given last, and puts them back. */
+static int complete_other(void)
+{
+    static struct profile_options other; /* threads may use it until the process exits */
+    static struct profile_command given; /* owns its parameters, also after an error */
+    struct error why = {0};
+    given = command.common;
+    copy_params(&command.common.profile);
+    if (parse_other(given.against.given, &why))
+        return print_error(EXIT_USAGE, "--against: %s", why.text);
+    int code = profile_command_complete(&command.common);
+    other = command.common.profile;
+    command.common = given;
+    command.common.other = &other;
+    return code;
+}
+
+static int complete_against(void)
+{
+    struct profile_command *common = &command.common;
+    int code = against_check(&common->against, "repeat-runs", &common->runs);
+    if (code || !common->against.given)
+        return code ? code : -1;
+    if (command.shard || command.shards || command.slurm.on)
+        return print_error(EXIT_USAGE, "--against and %s are mutually exclusive",
+                           command.slurm.on ? "--slurm" : "--shard");
+    return complete_other();
+}
 
 static int complete_options(void)
 {
@@ -51,7 +137,8 @@ static int complete_options(void)
     if (command.shard && !profile_parse_shard(profile, command.shard))
         return print_error(EXIT_USAGE, "--shard %s: expected I/N, I from 1 to N", command.shard);
     profile->is_perplexity = str_equal(command.task, "perplexity");
-    return profile_command_complete(&command.common);
+    int code = complete_against();
+    return code < 0 ? profile_command_complete(&command.common) : code;
 }
 
 /* ---- shards ---- */
@@ -247,6 +334,12 @@ const struct command command_profile = {
         "--repeat-runs N repeats the whole run, with its idle baseline and warm-up: `ipw compare`\n"
         "needs several runs per side to distinguish a difference from the variation between "
         "runs.\n\n"
+        "--against OPTION=VALUE (model=NAME, param.temperature=1, concurrency=8) measures pairs "
+        "of\n"
+        "runs, with and without that option, in the order A B, B A, A B ..., and prints what `ipw\n"
+        "compare` does. With --until-decided the series ends when the difference of the energies\n"
+        "has a verdict: with equal settings at most 3.5 % of series do, however many pairs they\n"
+        "have (docs/metrics.md).\n\n"
         "--shard I/N runs one shard of the dataset, --merge RUN... merges shards into one run,\n"
         "and --slurm --shards N does both in a Slurm job array (docs/slurm.md).\n\n"
         "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",

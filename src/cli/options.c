@@ -35,6 +35,11 @@ const char *options_given(const struct option_row *rows, const char *const *name
     return NULL;
 }
 
+const struct option_row *options_row(const struct option_row *rows, const char *name)
+{
+    return find_long(rows, name, strlen(name));
+}
+
 static const struct option_row *find_letter(const struct option_row *rows, char letter)
 {
     for (; rows->name; rows++)

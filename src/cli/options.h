@@ -112,6 +112,9 @@ const char *options_given(const struct option_row *rows, const char *const *name
 enum err options_pairs(const char *name, const struct option_list *words, struct params *out,
                        struct error *why) MUST_USE;
 
+/* The row of a long option; NULL: none. */
+const struct option_row *options_row(const struct option_row *rows, const char *name);
+
 /* Usage, details and the table of options. */
 void options_help(const struct command *command, const struct option_row *rows, struct text *out);
 

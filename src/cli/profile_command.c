@@ -8,9 +8,11 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "port/proc.h"
+#include "report/text/compare_report.h"
 #include "report/text/reports.h"
 #include "runner/host_report.h"
 #include "sampler/session.h"
+#include "stats/sequential.h"
 
 static const struct profile_command *command; /* the running command */
 
@@ -71,6 +73,8 @@ static struct {
     struct text tables;  /* as text */
     struct result rows;  /* for CSV and Markdown: the only run, or a list of all */
     char group[REPEAT_GROUP_MAX];
+    struct against_runs sides; /* with --against */
+    bool is_decided;
 } outcome;
 
 static void fill_result(const struct summary *summary, struct result *out)
@@ -122,11 +126,34 @@ static void print_runs(const void *context, enum print_format format, bool color
         text_add(out, text_get(&outcome.objects));
 }
 
+static void print_comparison(const void *context, enum print_format format, bool color,
+                             struct text *out)
+{
+    result_print(context, format, &COMPARE_VIEWS, color, out);
+}
+
+/* Of both sides of a series, in place of the results of their runs. */
+static int write_comparison(const struct profile_command *given)
+{
+    struct result result = {0};
+    struct error why = {0};
+    if (!outcome.sides.counts[0] || !outcome.sides.counts[1])
+        return EXIT_DONE; /* it failed, or was interrupted before */
+    if (against_result(&outcome.sides, &result, &why))
+        return print_failure(&why);
+    int code = deliver_result(given->output, &given->format, print_comparison, &result, true);
+    result_release(&result);
+    against_release(&outcome.sides);
+    return code;
+}
+
 int profile_command_write(const struct profile_command *given)
 {
-    if (!outcome.objects.length)
-        return EXIT_DONE;
-    int code = deliver_result(given->output, &given->format, print_runs, NULL, false);
+    int code = EXIT_DONE;
+    if (given->other)
+        code = write_comparison(given);
+    else if (outcome.objects.length)
+        code = deliver_result(given->output, &given->format, print_runs, NULL, false);
     result_release(&outcome.rows);
     text_release(&outcome.objects);
     text_release(&outcome.tables);
@@ -170,11 +197,35 @@ static int exit_code_of(const struct profile_result *result, enum err err)
                 : require_measured(&command->measure, &result->energy, &result->summary.conditions);
 }
 
-static void announce(unsigned number, unsigned of)
+static void announce(const struct run_repeat *repeat, unsigned of)
 {
     profile_view_clear();
-    if (!command->quiet)
-        notify("ipw %s: run %u of %u\n", command->name, number, of);
+    if (command->quiet)
+        return;
+    if (repeat->side)
+        notify("ipw %s: pair %u of %u: %s\n", command->name, repeat->number, of,
+               repeat->side == 'a' ? "baseline" : command->against.given);
+    else
+        notify("ipw %s: run %u of %u\n", command->name, repeat->number, of);
+}
+
+/* Only with both runs of a pair, which then have been compared with those before. */
+static bool look_at_pairs(void)
+{
+    bool is_enough = outcome.sides.counts[0] >= SEQUENTIAL_FIRST;
+    outcome.is_decided = is_enough && against_is_decided(&outcome.sides);
+    return outcome.is_decided;
+}
+
+static void tell_decision(const struct profile_command *given)
+{
+    size_t pairs = outcome.sides.counts[1];
+    if (!given->against.until_decided || given->quiet)
+        return;
+    if (outcome.is_decided)
+        notify("ipw %s: decided after %zu of at most %u pairs\n", given->name, pairs, given->runs);
+    else if (pairs == given->runs)
+        notify("ipw %s: not decided after %zu pairs\n", given->name, pairs);
 }
 
 static void take_end(const struct profile_result *result, enum err err, const struct error *why)
@@ -188,6 +239,8 @@ static void take_end(const struct profile_result *result, enum err err, const st
         profile_command_show(command, result);
     if (result->has_summary || result->was_done)
         push_saved(command->db, result->directory, command->quiet);
+    if (result->has_summary && result->summary.completed > 0 && result->repeat.side)
+        against_add(&outcome.sides, result->repeat.side == 'b', result->directory);
     int code = exit_code_of(result, err);
     if (code && (!outcome.code || result->signal))
         outcome.code = code;
@@ -199,7 +252,12 @@ int profile_command_measure(struct profile_command *given)
     static struct session session;
     static struct host_report host;
     const struct profile_repeats repeats = {
-        .profile = &given->profile, .runs = given->runs, .begins = announce, .ended = take_end};
+        .profile = &given->profile,
+        .against = given->other,
+        .runs = given->runs,
+        .begins = announce,
+        .ended = take_end,
+        .is_decided = given->against.until_decided ? look_at_pairs : NULL};
     struct error why = {0};
     proc_block_signals();
     int code = given->begins ? given->begins() : 0;
@@ -212,6 +270,7 @@ int profile_command_measure(struct profile_command *given)
     enum err err = profile_repeats_run(&session, &host, &repeats, &why);
     if (err && !outcome.code)
         outcome.code = print_failure(&why);
+    tell_decision(given);
     int written = profile_command_write(given);
     code = outcome.code ? outcome.code : written;
     int number = code == EXIT_FAILED ? proc_poll_signal(0) : 0;

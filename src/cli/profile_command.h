@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "cli/against.h"
 #include "cli/common.h"
 #include "core/units.h"
 #include "runner/profile/profile.h"
@@ -21,6 +22,8 @@ struct profile_command {
     bool resume, overwrite, yes, quiet;
     const char *output;
     const char *db; /* database to push to; NULL: none */
+    struct against_options against;
+    const struct profile_options *other; /* of `against`, complete; NULL: none */
     /* Before the run, once signals are blocked, and after it; 0 to continue, else the exit code.  May be NULL. */
     int (*begins)(void);
     void (*ended)(void);

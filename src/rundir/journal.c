@@ -293,6 +293,17 @@ void journal_close(struct journal *journal)
 
 /* ---- the header of a start ---- */
 
+static void series_to_json(const struct run_repeat *repeat, struct json *json)
+{
+    if (!repeat->series[0])
+        return;
+    const char side[] = {repeat->side, '\0'};
+    json_string(json, "series", repeat->series);
+    json_string(json, "series_side", side);
+    if (repeat->until_decided)
+        json_integer(json, "series_until_decided", repeat->until_decided);
+}
+
 void journal_header_line(const struct journal_header *header, struct text *line)
 {
     struct json json;
@@ -310,6 +321,7 @@ void journal_header_line(const struct journal_header *header, struct text *line)
         json_string(&json, "repeat_group", header->repeat.group);
         json_integer(&json, "repeat_number", header->repeat.number);
     }
+    series_to_json(&header->repeat, &json);
     if (header->settings)
         jv_to_json(header->settings, "settings", &json);
     if (header->measuring)
@@ -434,12 +446,16 @@ struct journal_facts journal_facts(const char *path)
     struct jv *header = journal_header(path);
     double at = jv_get_number(header, "started_at");
     double number = jv_get_number(header, "repeat_number");
+    double most = jv_get_number(header, "series_until_decided");
     struct journal_facts facts = {
         .kind = run_kind_named(jv_get_text(header, "run_kind")),
         .format = jv_get_number(header, "format"),
         .started_at = at > 0 && at < 8e9 ? at : UNKNOWN,
         .repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0,
+        .repeat.side = text_or_empty(jv_get_text(header, "series_side"))[0],
+        .repeat.until_decided = most >= 1 && most < 1e9 ? (unsigned)most : 0,
     };
+    chars_copy(facts.repeat.series, text_or_empty(jv_get_text(header, "series")));
     chars_copy(facts.repeat.group, text_or_empty(jv_get_text(header, "repeat_group")));
     jv_free(header);
     return facts;

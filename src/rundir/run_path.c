@@ -288,7 +288,9 @@ struct run_repeat run_repeat_new(void)
 bool run_repeat_name(const struct run_repeat *repeat, char *name, size_t size)
 {
     size_t length = strlen(name);
-    return repeat->number && str_format(name + length, size - length, "_r%u", repeat->number);
+    const char side[] = {'_', repeat->side, '\0'};
+    return repeat->number && str_format(name + length, size - length, "%s_r%u",
+                                        repeat->side ? side : "", repeat->number);
 }
 
 /* The digits at the end of path[0..length). */

@@ -74,12 +74,16 @@ struct run_repeat {
     char group[REPEAT_GROUP_MAX]; /* "": not repeated */
     unsigned number;              /* from 1 */
     double began; /* start of the first one, after which all are named; seconds since 1970 */
+    /* Of two settings whose runs alternate: */
+    char series[REPEAT_GROUP_MAX]; /* the same for both; "": none */
+    char side;                     /* 'a', the baseline, or 'b' */
+    unsigned until_decided; /* the most pairs of a series that ends when it is decided; else 0 */
 };
 
 /* A new unique group. */
 struct run_repeat run_repeat_new(void);
 
-/* Appends _r<number>; false if it does not fit, or if the run is not repeated. */
+/* Appends _r<number>, in a series _<side>_r<number>; false if it does not fit, or if the run is not repeated. */
 bool run_repeat_name(const struct run_repeat *repeat, char *name, size_t size);
 
 /* The length of a path without the suffix that distinguishes repeats: "_r2", or a time as in run_path_name; the whole

@@ -520,6 +520,20 @@ static double tokens_if_all(const struct summary *run, double tokens, enum recor
     return run->statistics[which].count == run->completed ? tokens : UNKNOWN;
 }
 
+void summary_set_repeat(struct summary *summary, const struct run_repeat *repeat)
+{
+    if (repeat->group[0]) {
+        summary->repeat_group = repeat->group;
+        summary->repeat_number = repeat->number;
+    }
+    if (repeat->series[0]) {
+        summary->series = repeat->series;
+        summary->series_side = repeat->side == 'a' ? "a" : "b";
+    }
+    if (repeat->until_decided)
+        summary->series_until_decided = repeat->until_decided;
+}
+
 void summary_charge(struct summary *run)
 {
     enum { MILLION = 1000000 };

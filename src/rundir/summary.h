@@ -11,6 +11,7 @@
 #include "core/err.h"
 #include "core/quantity.h"
 #include "rundir/record.h"
+#include "rundir/run_path.h"
 
 struct result;
 struct traces;
@@ -113,6 +114,8 @@ struct summary {
 
 /* Sets everything to unknown. */
 void summary_init(struct summary *summary);
+/* Sets the position among repeats; borrows its strings. */
+void summary_set_repeat(struct summary *summary, const struct run_repeat *repeat);
 void summary_release(struct summary *summary);
 
 /* summary.json; on one line unless `pretty`. */

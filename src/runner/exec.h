@@ -1,6 +1,6 @@
-/* Measuring a command: idle power first if requested, then warm-ups, then runs, each from its start to its exit.
- * exec_measure fills a result that exec_result_release frees; after an error or an interruption it holds the completed
- * runs. */
+/* Measuring a command, or two that alternate: idle power first if requested, then warm-ups, then runs, each from its
+ * start to its exit.  exec_measure fills results that exec_result_release frees; after an error or an interruption they
+ * hold the completed runs. */
 #ifndef IPW_RUNNER_EXEC_H
 #define IPW_RUNNER_EXEC_H
 
@@ -21,15 +21,22 @@ struct tariff;
 
 enum exec_phase { EXEC_IDLE, EXEC_WARMUP, EXEC_RUN };
 
+struct exec_result;
+
 struct exec_options {
     char *const *argv; /* NULL-terminated */
-    unsigned repeats;  /* at least 1 */
+    /* Another command, which alternates with it: A B, B A, A B ..., so that neither is always first; NULL: none. */
+    char *const *against;
+    unsigned repeats; /* at least 1; of each command */
     unsigned warmups;
     double idle_s;       /* length of the idle baseline; 0 for none */
     bool wait_all;       /* a run ends when every process it started has ended */
     bool ignore_failure; /* continue after a run that fails */
     void (*progress)(enum exec_phase phase, unsigned number, unsigned of, double idle_s);
     struct await await; /* for the command's end, after a signal */
+    /* With `against`, called after each pair of completed runs: true ends the measurement.  May be NULL. */
+    bool (*is_decided)(void *context, const struct exec_result *results);
+    void *context;
 };
 
 struct exec_run {
@@ -53,9 +60,13 @@ struct exec_result {
     nanos started_wall; /* since the epoch */
 };
 
-/* The calling thread must have called proc_block_signals before the session was opened. */
+/* Fills out[0], and with `against` out[1] for that command; both have the same idle baseline.  The calling thread must
+ * have called proc_block_signals before the session was opened. */
 enum err exec_measure(struct session *session, const struct exec_options *options,
                       struct exec_result *out, struct error *why) MUST_USE;
+
+/* Derives the means and the findings of the runs so far, also while others follow. */
+void exec_conclude(struct exec_result *result);
 void exec_result_release(struct exec_result *result);
 
 /* ---- the result of `ipw run`: exec_result.c ---- */

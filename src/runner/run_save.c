@@ -216,10 +216,7 @@ static enum err finish(const struct measured *measured, const char *arguments,
     fill_statistics(measured->units, measured->count, &summary);
     fill_figures(measured, &summary);
     summary.conditions = *measured->conditions;
-    if (measured->save->repeat.group[0]) {
-        summary.repeat_group = measured->save->repeat.group;
-        summary.repeat_number = measured->save->repeat.number;
-    }
+    summary_set_repeat(&summary, &measured->save->repeat);
     run_summary_devices(measured->idle, measured->ledger, &summary);
     summary_charge(&summary);
     enum err err = run_writer_finish(writer, &summary, why);
@@ -230,6 +227,8 @@ static enum err finish(const struct measured *measured, const char *arguments,
 static enum err save_samples(const struct run_save *save, const struct run_writer *writer,
                              nanos zero, nanos since, struct error *why)
 {
+    if (save->without_samples)
+        return ERR_OK;
     char *path = run_path_samples(writer->directory, 1);
     enum err err = samples_log_save(save->session->sampler, zero, since, path, true, why);
     free(path);

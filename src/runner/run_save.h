@@ -3,6 +3,7 @@
 #ifndef IPW_RUNNER_RUN_SAVE_H
 #define IPW_RUNNER_RUN_SAVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -24,6 +25,7 @@ struct run_save {
     struct own_cost own;
     struct run_repeat repeat;    /* zeros: a single run */
     const struct tariff *tariff; /* NULL: none */
+    bool without_samples;        /* only what a comparison reads */
 };
 
 /* Needs no optional library.  *directory: its path, or NULL; the caller frees it. */

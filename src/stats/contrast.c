@@ -338,7 +338,8 @@ static const struct contrast UNKNOWN_CONTRAST = {.a = UNKNOWN,
                                                  .freedom = UNKNOWN,
                                                  .level = {UNKNOWN, UNKNOWN, UNKNOWN},
                                                  .trend = {UNKNOWN, UNKNOWN, UNKNOWN},
-                                                 .level_weight = 1};
+                                                 .level_weight = 1,
+                                                 .look = 1};
 
 void contrast(const struct contrast_question *question, struct contrast *out)
 {
@@ -390,7 +391,7 @@ double contrast_p(const struct contrast *found, double low, double high)
     p = fmax(p, average_p(found, fmin(fmax(found->level.difference, low), high)));
     if (found->level_weight < 1)
         p = fmax(p, average_p(found, fmin(fmax(found->trend.difference, low), high)));
-    return p;
+    return fmin(1, p / found->look);
 }
 
 /* The farthest difference in that direction whose p is not below 5 %, from that of one of the models on. */
@@ -524,18 +525,18 @@ void contrast_allow_trend(const double *a, const double *a_times, size_t a_count
 
 /* ---- several runs per side ---- */
 
-/* Fieller's interval: the values of b / a within t standard errors. */
-static void fieller(struct contrast *out, double t)
+/* Fieller's interval: the values of b / a within t standard errors.  covariance: of both means. */
+static void fieller(struct contrast *out, double t, double covariance)
 {
     double of_a = t * out->a_error, of_b = t * out->b_error;
     double square = out->a * out->a - of_a * of_a;
-    double root =
-        sqrt(fmax(0, out->a * out->a * out->b * out->b - square * (out->b * out->b - of_b * of_b)));
+    double middle = out->a * out->b - t * t * covariance;
+    double root = sqrt(fmax(0, middle * middle - square * (out->b * out->b - of_b * of_b)));
     if (!(square > 0) || !is_known(out->relative.value))
         return; /* a is not significantly different from 0: the ratio is unbounded */
     bool exact = of_a == 0 && of_b == 0;
-    out->relative.low = exact ? out->relative.value : (out->a * out->b - root) / square - 1;
-    out->relative.high = exact ? out->relative.value : (out->a * out->b + root) / square - 1;
+    out->relative.low = exact ? out->relative.value : (middle - root) / square - 1;
+    out->relative.high = exact ? out->relative.value : (middle + root) / square - 1;
 }
 
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
@@ -568,7 +569,45 @@ void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_co
     }
     out->difference.low = out->difference.value - t * error;
     out->difference.high = out->difference.value + t * error;
-    fieller(out, t);
+    fieller(out, t, 0);
+}
+
+void contrast_pairs(const double *a, const double *b, size_t count, double look,
+                    struct contrast *out)
+{
+    struct online in_a = {0}, in_b = {0}, between = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!is_known(a[i]) || !is_known(b[i]))
+            continue;
+        online_add(&in_a, a[i]);
+        online_add(&in_b, b[i]);
+        online_add(&between, b[i] - a[i]);
+    }
+    *out = UNKNOWN_CONTRAST;
+    out->look = look;
+    out->a = online_mean(&in_a);
+    out->b = online_mean(&in_b);
+    out->a_error = online_standard_error(&in_a);
+    out->b_error = online_standard_error(&in_b);
+    if (!is_known(out->a) || !is_known(out->b))
+        return;
+    out->difference.value = difference_of(out->a, out->b);
+    out->relative.value = relative_of(out->a, out->b);
+    if (between.count < 2)
+        return;
+    double error = online_standard_error(&between), t = 0, of_a = out->a_error, of_b = out->b_error;
+    out->freedom = (double)between.count - 1;
+    if (error <= 1e-12 * fmax(fabs(out->a), fabs(out->b))) { /* all pairs differ alike */
+        error = 0;
+        out->p_value = out->difference.value == 0;
+    } else {
+        out->level = (struct contrast_model){out->difference.value, error, out->freedom};
+        out->p_value = contrast_p(out, 0, 0);
+        t = student_quantile(0.05 * look, out->freedom);
+    }
+    out->difference.low = out->difference.value - t * error;
+    out->difference.high = out->difference.value + t * error;
+    fieller(out, t, (of_a * of_a + of_b * of_b - error * error) / 2);
 }
 
 /* ---- tests of counts and of several p values ---- */

@@ -50,6 +50,7 @@ struct contrast {
      * is.  p and the interval of the difference are averaged over both. */
     struct contrast_model level, trend;
     double level_weight; /* 1 without an order */
+    double look; /* the share of the error probability that a look at unfinished data has; else 1 */
 };
 
 void contrast(const struct contrast_question *question, struct contrast *out);
@@ -70,7 +71,14 @@ void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_co
 void contrast_allow_trend(const double *a, const double *a_times, size_t a_count, const double *b,
                           const double *b_times, size_t b_count, struct contrast *inout);
 
-/* After contrast_runs: the p value if the difference may be anything from `low` to `high` without the sides being
+/* Runs in pairs, measured next to each other: value i of both sides is a pair.  Student's t-test of the differences
+ * within pairs, from which whatever both runs of a pair share has canceled; Fieller's interval of the relative
+ * difference.  Pairs with an UNKNOWN value are ignored; fewer than two pairs give no interval.  look: 1, or for a series
+ * that ends when it is decided, sequential_share: p is p divided by it, and the interval holds at all looks. */
+void contrast_pairs(const double *a, const double *b, size_t count, double look,
+                    struct contrast *out);
+
+/* After contrast_runs or contrast_pairs: the p value if the difference may be anything from `low` to `high` without the sides being
  * different.  UNKNOWN without a model. */
 double contrast_p(const struct contrast *found, double low, double high);
 

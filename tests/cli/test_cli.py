@@ -31,7 +31,7 @@ VALUES = {"ADDRESS:PORT": "127.0.0.1:1", "LABEL=NAME": "key-0a1b2c3d=me", "MIB":
           "COLUMN": "accuracy", "SETTING": "8", "KNOB": "clock",
           "NAME=VALUES": "threads=1,2", "P": "5", "SWEEP": "/tmp", "MODE": "custom", "MHZ": "510", "PROBES": "3",
           "K": "2", "G": "400", "LIMIT": "30", "OPTION": "qos=high", "I/N": "1/2", "T.K=V": "tool.key=value",
-          "COMMAND": "cat", "KB": "8", "N|off": "9", "FD": "3", "SIZE": "224", "RATES": "1,2", "SERVER": "vllm",
+          "COMMAND": "cat", "COMMAND_B": "cat", "OPTION=VALUE": "model=m", "KB": "8", "N|off": "9", "FD": "3", "SIZE": "224", "RATES": "1,2", "SERVER": "vllm",
           "PATTERN": "/jobs/*"}
 
 NULL = ["profile", "--client", "null", "--model", "m"]

@@ -147,6 +147,7 @@ EVERY = {**REPORTED, **CSV, **MD}
 MEASURED = [
     ("run", "run --idle 1 --repeat 3", " -- sleep 1", EVERY, VirtualGpu),
     ("run-cpu", "run --price-per-kwh 0.3 --gco2-per-kwh 400", " -- sleep 2", REPORTED, VirtualServer),
+    ("run-against", "run --repeat 4 --against 'sleep 0.9'", " -- sleep 1", EVERY, VirtualGpu),
     ("profile", f"{PROFILE} --idle 1", "", EVERY, VirtualServer),
     ("profile-concurrent", f"{PROFILE} --idle 1 --concurrency 3 --repeat 2", "", REPORTED, VirtualGpu),
     ("agent", AGENT, "", EVERY, VirtualServer),

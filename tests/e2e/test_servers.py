@@ -23,7 +23,8 @@ class LlamaTest(ServerContract, unittest.TestCase):
 
     def test_failed_start_has_reason(self):
         with tempfile.NamedTemporaryFile(suffix=".gguf") as empty:
-            with self.assertRaisesRegex(RuntimeError, "failed to load model"):
+            # The exception: what the library logs is written by a thread, which may not get to it before the exit.
+            with self.assertRaisesRegex(RuntimeError, "Failed to init server"):
                 with servers.llama_server(empty.name):
                     pass
 

@@ -122,6 +122,9 @@ static size_t runs_of(const struct result_item *comparison, const char *side)
 
 static bool is_repeated(const struct result_item *comparison)
 {
+    const struct result_item *series = result_get(comparison, "series");
+    if (series && result_number_at(series, "pairs") > 1)
+        return true;
     return runs_of(comparison, "baseline") > 1 && runs_of(comparison, "run") > 1;
 }
 
@@ -208,7 +211,11 @@ static void pairing_text(char *to, const struct result_item *comparison)
     double pairs = result_number_at(comparison, "pairs");
     double same = result_number_at(comparison, "same_queries");
     size_t runs = runs_of(comparison, "baseline") + runs_of(comparison, "run");
-    if (is_paired && pairs < same)
+    const struct result_item *series = result_get(comparison, "series");
+    if (series)
+        str_format(to, CELL_MAX, "%.0f pairs of runs that alternated",
+                   result_number_at(series, "pairs"));
+    else if (is_paired && pairs < same)
         str_format(to, CELL_MAX, "%.0f of %.0f common %s, paired: those that %s runs completed",
                    pairs, same, units, runs > 2 ? "all" : "both");
     else if (is_paired)
@@ -217,13 +224,14 @@ static void pairing_text(char *to, const struct result_item *comparison)
         str_format(to, CELL_MAX, "different %s, unpaired", units);
 }
 
-/* "runs/x_r1 and 2 more"; the caller frees it. */
+/* "runs/x_r1 and 2 more", "not saved"; the caller frees it. */
 static char *where_text(const struct result_item *side)
 {
     size_t runs = result_length(result_get(side, "directories"));
     const char *directory = result_text_at(side, "directory");
-    return runs > 1 ? xformat("%s and %zu more: %zu runs", directory, runs - 1, runs)
-                    : xstrdup(directory);
+    if (runs > 1)
+        return xformat("%s and %zu more: %zu runs", directory, runs - 1, runs);
+    return xstrdup(runs ? directory : "not saved");
 }
 
 /* ---- bounds ---- */
@@ -261,8 +269,8 @@ static char *exceeded_line(const struct result *result, const struct result_item
         difference_text(value, result_get(metric, "difference"));
     if (is_confident)
         interval_text(interval, relative);
-    return xformat("'%s': %s differs by %s%s%s (%s)%s", result_text_at(check, "fail_if"),
-                   name, value, is_confident ? ", 95 % CI: " : "", interval,
+    return xformat("'%s': %s differs by %s%s%s (%s)%s", result_text_at(check, "fail_if"), name,
+                   value, is_confident ? ", 95 % CI: " : "", interval,
                    result_text_at(check, "directory"),
                    is_decided(metric) ? "" : repeats_note(comparison));
 }
@@ -367,11 +375,12 @@ static void put_comparison(const struct result_item *comparison, bool has_common
 static void compare_text(const struct result *result, bool color, struct text *out)
 {
     const struct result_item *baseline = result_find(result, "baseline");
-    bool is_one = result_length(result_get(baseline, "directories")) == 1;
+    const struct result_item *comparisons = result_find(result, "comparisons");
+    bool is_one = result_length(result_get(baseline, "directories")) <= 1;
     put_side(baseline, "baseline: ", out);
     put_queries(result, out);
     text_add(out, is_one ? "\n" : " each\n");
-    RESULT_EACH (comparison, result_find(result, "comparisons"))
+    RESULT_EACH (comparison, comparisons)
         put_comparison(comparison, is_known(common_to_all(result)), color, out);
     text_add(out, "\n");
     put_explanation(result, "   ", out);

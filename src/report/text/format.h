@@ -97,14 +97,8 @@ struct table_column {
 };
 
 /* A figure or a text of the run index (rundir/summary.h). */
-#define FIGURE_COLUMN(name)                                                                        \
-    {                                                                                              \
-        SUMMARY_HEADINGS[SUMMARY_INDEX_##name], true                                               \
-    }
-#define TEXT_COLUMN(name)                                                                          \
-    {                                                                                              \
-        SUMMARY_HEADINGS[SUMMARY_INDEX_##name], false                                              \
-    }
+#define FIGURE_COLUMN(name) {SUMMARY_HEADINGS[SUMMARY_INDEX_##name], true}
+#define TEXT_COLUMN(name)   {SUMMARY_HEADINGS[SUMMARY_INDEX_##name], false}
 
 struct table {
     const struct table_column *columns; /* not owned */

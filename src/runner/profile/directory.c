@@ -169,6 +169,10 @@ static void find_done(struct profile *profile)
     if (!profile->repeat.number || !there.group[0])
         return;
     chars_copy(profile->repeat.group, there.group);
+    if (there.series[0]) {
+        chars_copy(profile->repeat.series, there.series);
+        profile->repeat.until_decided = there.until_decided;
+    }
     if (summary_load(profile->files.directory, summary, NULL) == ERR_OK &&
         summary->interrupted == 0 && summary->failed == 0 && summary->queries > 0 &&
         has_same_query_count(profile->options, summary)) {

@@ -131,14 +131,9 @@ struct figure {
 };
 
 #define FIGURE(member, unit)                                                                       \
-    {                                                                                              \
-#member, #member "_plus_minus", offsetof(struct profile_member, member),                   \
-            offsetof(struct profile_member, member##_plus_minus), unit                             \
-    }
-#define BARE_FIGURE(member, unit)                                                                  \
-    {                                                                                              \
-#member, NULL, offsetof(struct profile_member, member), 0, unit                            \
-    }
+    {#member, #member "_plus_minus", offsetof(struct profile_member, member),                      \
+     offsetof(struct profile_member, member##_plus_minus), unit}
+#define BARE_FIGURE(member, unit) {#member, NULL, offsetof(struct profile_member, member), 0, unit}
 
 static const struct figure FIGURES[] = {
     FIGURE(joules_per_query, "J"),

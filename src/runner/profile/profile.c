@@ -237,33 +237,89 @@ void profile_result_release(struct profile_result *result)
 
 /* ---- several times ---- */
 
+struct series {
+    struct session *session;
+    const struct host_report *host;
+    const struct profile_repeats *repeats;
+    struct profile_options *options[2]; /* of each side, with its position */
+    size_t sides;                       /* 2 with other options to alternate with */
+    int signal;
+};
+
 /* Options stay allocated after ERR_INTERRUPTED: threads still use them. */
+static void series_init(struct series *series)
+{
+    const struct profile_repeats *repeats = series->repeats;
+    const struct run_repeat both = run_repeat_new();
+    series->sides = repeats->against ? 2 : 1;
+    for (size_t side = 0; side < series->sides; side++) {
+        struct profile_options *options =
+            xmemdup(side ? repeats->against : repeats->profile, sizeof *options);
+        series->options[side] = options;
+        if (repeats->runs == 1 && series->sides == 1)
+            return;
+        options->of_series = both;
+        options->may_overwrite = NULL; /* not in the middle of a series */
+        if (series->sides == 1)
+            return;
+        options->of_series.side = side ? 'b' : 'a';
+        options->of_series.until_decided = repeats->is_decided ? repeats->runs : 0;
+        chars_copy(options->of_series.series, both.group);
+        chars_format(options->of_series.group, "%s%c", both.group, options->of_series.side);
+    }
+}
+
+/* Resumed runs keep their series. */
+static enum err take_position(struct series *series, size_t side, const struct run_repeat *repeat,
+                              struct error *why)
+{
+    struct run_repeat *next = &series->options[side]->of_series;
+    if (!repeat->group[0])
+        return ERR_OK;
+    if (repeat->until_decided != next->until_decided)
+        return err_set(why, ERR_USAGE,
+                       "the series was begun %s: continue it in the same way, or give it another "
+                       "--name",
+                       repeat->until_decided ? "with --until-decided and another number of pairs"
+                                             : "without --until-decided");
+    *next = *repeat;
+    next->number++;
+    for (size_t i = 0; i < series->sides; i++)
+        chars_copy(series->options[i]->of_series.series, repeat->series);
+    return ERR_OK;
+}
+
+static enum err run_side(struct series *series, size_t side, struct error *why)
+{
+    const struct profile_repeats *repeats = series->repeats;
+    const struct profile_options *options = series->options[side];
+    struct profile_result result;
+    if (repeats->begins && options->of_series.number)
+        repeats->begins(&options->of_series, repeats->runs);
+    enum err err = profile_run(series->session, series->host, options, &result, why);
+    series->signal = result.signal;
+    repeats->ended(&result, err, why);
+    if (!err)
+        err = take_position(series, side, &result.repeat, why);
+    if (err != ERR_INTERRUPTED)
+        profile_result_release(&result);
+    return err;
+}
+
 enum err profile_repeats_run(struct session *session, const struct host_report *host,
                              const struct profile_repeats *repeats, struct error *why)
 {
-    struct profile_options *options = xmemdup(repeats->profile, sizeof *options);
+    struct series series = {.session = session, .host = host, .repeats = repeats};
     enum err err = ERR_OK;
-    int signal = 0;
-    if (repeats->runs > 1) {
-        options->of_series = run_repeat_new();
-        options->may_overwrite = NULL; /* not in the middle of a series */
+    bool is_decided = false;
+    series_init(&series);
+    for (unsigned i = 0; i < repeats->runs && !err && !series.signal && !is_decided; i++) {
+        for (size_t s = 0; s < series.sides && !err && !series.signal; s++)
+            err = run_side(&series, series.sides > 1 && i % 2 ? 1 - s : s, why);
+        is_decided = !err && !series.signal && repeats->is_decided && repeats->is_decided();
     }
-    for (unsigned i = 0; !err && !signal && i < repeats->runs; i++) {
-        struct profile_result result;
-        if (repeats->begins && repeats->runs > 1)
-            repeats->begins(i + 1, repeats->runs);
-        err = profile_run(session, host, options, &result, why);
-        signal = result.signal;
-        repeats->ended(&result, err, why);
-        if (result.repeat.group[0]) {
-            options->of_series = result.repeat;
-            options->of_series.number = i + 2;
-        }
-        if (err != ERR_INTERRUPTED)
-            profile_result_release(&result);
-    }
-    if (err != ERR_INTERRUPTED)
-        free(options);
+    for (size_t side = 0; side < series.sides && err != ERR_INTERRUPTED; side++)
+        free(series.options[side]);
     return err;
 }
 

@@ -131,13 +131,18 @@ void profile_result_release(struct profile_result *result);
 
 struct profile_repeats {
     const struct profile_options *profile;
-    unsigned runs; /* in directories NAME_r1, NAME_r2 ...; 1: a single run in NAME */
-    void (*begins)(unsigned number, unsigned of); /* before each of several runs; may be NULL */
+    /* Other options, whose runs alternate with those: A B, B A, A B ..., in directories NAME_a_r1, NAME_b_r1 ...; NULL:
+     * none. */
+    const struct profile_options *against;
+    unsigned runs; /* of each, in directories NAME_r1, NAME_r2 ...; 1: a single run in NAME */
+    /* Before each of several runs, with its position, which has a side if there is `against`; may be NULL. */
+    void (*begins)(const struct run_repeat *repeat, unsigned of);
     /* Called after each run; the result is released afterwards. */
     void (*ended)(const struct profile_result *result, enum err err, const struct error *why);
+    bool (*is_decided)(void); /* after each pair: true ends the series; NULL: a fixed number */
 };
 
-/* Each run has its own idle baseline and warm-up.  A signal or an error ends the series after the current run was
+/* In a series with `against`, both runs of a pair are measured next to each other.  Each run has its own idle baseline and warm-up.  A signal or an error ends the series after the current run was
  * written; EXISTING_RESUME continues it.  The calling thread must have called proc_block_signals before the session was
  * opened.  After ERR_INTERRUPTED threads may still use the options and the session: the process should exit. */
 enum err profile_repeats_run(struct session *session, const struct host_report *host,

@@ -358,10 +358,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->generated_at = seconds(clock_wall());
     out->output_dir = out->directory = profile->files.directory;
     out->version = IPW_VERSION;
-    if (profile->repeat.group[0]) {
-        out->repeat_group = profile->repeat.group;
-        out->repeat_number = profile->repeat.number;
-    }
+    summary_set_repeat(out, &profile->repeat);
     out->client_info.text = text_get(&profile->setup.client_info);
     out->started_at = profile->files.resume.starts ? profile->files.resume.started_at
                                                    : seconds(profile->zero_wall);

@@ -361,6 +361,70 @@ static void a_trend_in_the_order_of_runs_is_allowed_for(void **state)
     }
 }
 
+/* Values of six runs each, of which run i of both sides is a pair. */
+static const double PAIR_A[] = {10.0, 12.0, 11.0, 13.0, 12.5, 9.5};
+static const double PAIR_B[] = {11.0, 13.5, 11.8, 14.2, 13.1, 10.9};
+enum { PAIRS = 6 };
+
+/* By hand: differences 1, 1.5, 0.8, 1.2, 0.6, 1.4. */
+static void pairs_are_tested_by_their_differences(void **state)
+{
+    struct contrast found;
+    double mean = 6.5 / PAIRS;
+    double variance = (1.0 + 2.25 + 0.64 + 1.44 + 0.36 + 1.96 - PAIRS * mean * mean) / 5;
+    double error = sqrt(variance / PAIRS), t_95 = 2.570581835636314;
+    (void)state;
+    contrast_pairs(PAIR_A, PAIR_B, PAIRS, 1, &found);
+    assert_near(found.difference.value, mean, 1e-12);
+    assert_near(found.difference.low, mean - t_95 * error, 1e-9);
+    assert_near(found.difference.high, mean + t_95 * error, 1e-9);
+    assert_near(found.freedom, 5, 0);
+    assert_true(found.p_value < 0.001);
+    double of_one_look = found.p_value;
+    contrast_pairs(PAIR_A, PAIR_B, PAIRS, 0.25, &found);
+    assert_near(found.p_value, 4 * of_one_look, 1e-12);
+    assert_true(found.difference.low < mean - t_95 * error);
+}
+
+/* At an end of the interval of b / a, the differences b - ratio a are just significant. */
+static void interval_of_the_ratio_of_pairs_is_fiellers(void **state)
+{
+    struct contrast found, at_end;
+    double ends[2];
+    (void)state;
+    contrast_pairs(PAIR_A, PAIR_B, PAIRS, 1, &found);
+    ends[0] = found.relative.low;
+    ends[1] = found.relative.high;
+    assert_true(ends[0] > 0 && ends[0] < found.relative.value && found.relative.value < ends[1]);
+    for (size_t end = 0; end < 2; end++) {
+        double scaled[PAIRS];
+        for (size_t i = 0; i < PAIRS; i++)
+            scaled[i] = (1 + ends[end]) * PAIR_A[i];
+        contrast_pairs(scaled, PAIR_B, PAIRS, 1, &at_end);
+        assert_near(at_end.p_value, 0.05, 1e-9);
+    }
+}
+
+static void pairs_with_an_unknown_value_are_ignored(void **state)
+{
+    struct contrast found, all;
+    double a[PAIRS + 1], b[PAIRS + 1];
+    (void)state;
+    for (size_t i = 0; i < PAIRS; i++) {
+        a[i + (i >= 2)] = PAIR_A[i];
+        b[i + (i >= 2)] = PAIR_B[i];
+    }
+    a[2] = UNKNOWN;
+    b[2] = 1000;
+    contrast_pairs(a, b, PAIRS + 1, 1, &found);
+    contrast_pairs(PAIR_A, PAIR_B, PAIRS, 1, &all);
+    assert_near(found.p_value, all.p_value, 1e-15);
+    contrast_pairs(PAIR_A, PAIR_B, 1, 1, &found);
+    assert_near(found.difference.value, 1, 1e-12);
+    assert_false(is_known(found.p_value));
+    assert_false(is_known(found.difference.low));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +443,9 @@ int main(void)
         cmocka_unit_test(holm_adjustment_matches_the_definition),
         cmocka_unit_test(variance_between_runs_is_detected),
         cmocka_unit_test(a_trend_in_the_order_of_runs_is_allowed_for),
+        cmocka_unit_test(pairs_are_tested_by_their_differences),
+        cmocka_unit_test(interval_of_the_ratio_of_pairs_is_fiellers),
+        cmocka_unit_test(pairs_with_an_unknown_value_are_ignored),
     };
     return RUN_TESTS(tests);
 }
