@@ -402,12 +402,46 @@ UNSEEN10_DECODERS = [
     ("mistral-7b-v0.3", "mistral", [("prefill", 4, 256), ("decode", 2, 3072)]),
     ("qwen3-1.7b", "qwen3", [("prefill", 2, 512), ("decode", 8, 1024)]),
 ]
+# An eleventh set: sizes and batches between those of the others, for eager mode on a host whose launch time is not given.
+UNSEEN11_VISION = [
+    ("resnet18", "resnet", 224, [("fp16", 24)]),
+    ("resnet34", "resnet", 224, [("fp16", 3)]),
+    ("resnet152", "resnet", 224, [("fp16", 20)]),
+    ("wide_resnet101_2", "resnet", 224, [("bf16", 10)]),
+    ("vgg19", "vgg", 224, [("fp16", 20)]),
+    ("densenet201", "densenet", 224, [("fp16", 20)]),
+    ("mobilenet_v3_small", "mobilenet", 224, [("fp16", 256)]),
+    ("efficientnet_b1", "efficientnet", 240, [("fp16", 20)]),
+    ("regnet_y_800mf", "regnet", 224, [("fp16", 40)]),
+    ("regnet_x_1_6gf", "regnet", 224, [("fp16", 2)]),
+    ("convnext_small", "convnext", 224, [("fp16", 20)]),
+    ("convnext_base", "convnext", 224, [("bf16", 3)]),
+    ("vit_b_32", "vit", 224, [("fp16", 20)]),
+    ("vit_l_32", "vit", 224, [("fp16", 12)]),
+    ("swin_b", "swin", 224, [("fp16", 20)]),
+    ("googlenet", "inception", 224, [("fp16", 40)]),
+    ("fcn_resnet50", "segmentation", 520, [("fp16", 3)]),
+]
+UNSEEN11_ENCODERS = [
+    ("bert-base-uncased", "bert", [("fp16", 5, 320)]),
+    ("bert-large-uncased", "bert", [("fp16", 12, 96)]),
+    ("roberta-base", "roberta", [("bf16", 20, 160)]),
+    ("all-MiniLM-L6-v2", "minilm", [("fp16", 80, 96)]),
+]
+UNSEEN11_DECODERS = [
+    ("gpt2-medium", "gpt2", [("prefill", 3, 320), ("decode", 6, 640)]),
+    ("llama-3.2-3b", "llama", [("prefill", 1, 800), ("decode", 6, 1200)]),
+    ("qwen2.5-0.5b", "qwen2", [("prefill", 3, 640), ("decode", 12, 1200)]),
+    ("tinyllama-1.1b", "llama", [("prefill", 3, 320), ("decode", 3, 900)]),
+    ("smollm2-360m", "llama", [("prefill", 6, 320), ("decode", 6, 700)]),
+]
 SETS = [(VISION, ENCODERS, DECODERS), (UNSEEN_VISION, UNSEEN_ENCODERS, UNSEEN_DECODERS),
         (UNSEEN2_VISION, UNSEEN2_ENCODERS, UNSEEN2_DECODERS), (UNSEEN3_VISION, UNSEEN3_ENCODERS, UNSEEN3_DECODERS),
         (UNSEEN4_VISION, UNSEEN4_ENCODERS, UNSEEN4_DECODERS), (UNSEEN5_VISION, UNSEEN5_ENCODERS, UNSEEN5_DECODERS),
         (UNSEEN6_VISION, UNSEEN6_ENCODERS, UNSEEN6_DECODERS), (UNSEEN7_VISION, UNSEEN7_ENCODERS, UNSEEN7_DECODERS),
         (UNSEEN8_VISION, UNSEEN8_ENCODERS, UNSEEN8_DECODERS), (UNSEEN9_VISION, UNSEEN9_ENCODERS, UNSEEN9_DECODERS),
-        (UNSEEN10_VISION, UNSEEN10_ENCODERS, UNSEEN10_DECODERS)]
+        (UNSEEN10_VISION, UNSEEN10_ENCODERS, UNSEEN10_DECODERS),
+        (UNSEEN11_VISION, UNSEEN11_ENCODERS, UNSEEN11_DECODERS)]
 CONFIGS = pathlib.Path(__file__).parent.parent / "tests/fixtures/configs/models.json"
 EAGER_WINDOWS, EAGER_S = 3, 0.6  # windows of a row in eager mode, and their length
 

@@ -742,7 +742,8 @@ class ShippedModels(Files):
 
     def test_rows_of_usual_hosts_are_within_assumed_interval(self):
         """90 % of times and energies are within two of the ±, ignoring the hosts stated by the rows, and times are off by
-        18 % over all sets, by 20 % in any.  Sets 2, 4, 5 and 7 are of hosts slowed down to 13 to 15 µs by a profiler."""
+        18 % over all sets up to the tenth, by 20 % in any.  Sets 2, 4, 5 and 7 are of hosts slowed down to 13 to 15 µs by
+        a profiler, the eleventh of a faster one."""
         errors, rows = 0, 0
         for name in HOSTS:
             if name in ("unseen2", "unseen4", "unseen5", "unseen7"):
@@ -920,6 +921,13 @@ class ShippedModels(Files):
             (("--where", "runtime=graph"), 32, 0.12, 0.05, 0.85),
             (("--where", "runtime=eager"), 32, 0.20, 0.05, 0.85),
             (("--where", "runtime=eager", "--host-launch-us", "8.5"), 32, 0.20, 0.05, 0.85)))
+
+    def test_eleventh_set_predicted_in_advance(self):
+        """Known models on other batches, on a host that launches faster than is assumed, which the ± covers."""
+        self.check_set("unseen11", (
+            (("--where", "runtime=graph"), 31, 0.12, 0.05, 0.90),
+            (("--where", "runtime=eager"), 31, 0.20, 0.05, 0.90),
+            (("--where", "runtime=eager", "--host-launch-us", "0"), 31, 0.36, 0.33, 0.90)))
 
     def test_errors_of_fp32_matrix_products(self):
         """Every fp32 graph that is mostly matrix products (encoders, ViT, ConvNeXt) has an error of at most an
