@@ -92,9 +92,8 @@ struct sensor_channel {
     bool integrated;          /* an energy counter that is an integral of sampled power */
     nanos lag;                /* a read shows only values at least this old */
     nanos behind;             /* for another host: its readings lag by up to this */
-    nanos averaging; /* of a power meter, documented or assumed; 0: the time between its updates */
-    bool
-        interval_mean; /* a mean since the previous value; a missing one (ERR_NO_DATA) begins the next */
+    nanos averaging;          /* of a power meter; 0: the time between its updates */
+    bool interval_mean;       /* a mean since the previous value; ERR_NO_DATA begins the next */
     double share; /* of a MIG instance's activity: its slices of the GPU's; both attribute energy */
     bool secondary; /* a cross-check of another channel of the same device and scope */
 };
