@@ -267,23 +267,31 @@ static tensor_id project(struct build *b, const struct transformer_clip *clip, c
     return x;
 }
 
+/* The states of all tokens, also of SigLIP. */
+static tensor_id text_states(struct build *b, const struct transformer_tower *tower, bool is_causal,
+                             int64_t vocabulary, int64_t positions,
+                             const struct graph_options *options)
+{
+    struct block block = block_of(tower);
+    tensor_id ids = block_text_input(b, options->batch, options->tokens);
+    block.is_causal = is_causal;
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "text_model.embeddings.");
+    tensor_id x = build_embedding(b, "token_embedding", ids, vocabulary, tower->hidden);
+    tensor_id at =
+        block_positions(b, "position_embedding", options->tokens, 0, positions, tower->hidden);
+    x = build_binary(b, GRAPH_ADD, "add", x, at);
+    b->component = DECODER_COMPONENT_COUNT;
+    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, tower->layers,
+                    "text_model.encoder.layers.", x);
+    return block_norm(b, "text_model.final_layer_norm", x);
+}
+
 /* The output is the state of the last token, unless all are wanted. */
 static tensor_id encode_text(struct build *b, const struct transformer_clip *clip,
                              const struct graph_options *options)
 {
-    struct block block = block_of(&clip->text);
-    tensor_id ids = block_text_input(b, options->batch, options->tokens);
-    block.is_causal = true;
-    b->component = DECODER_EMBEDDING;
-    build_scope(b, "text_model.embeddings.");
-    tensor_id x = build_embedding(b, "token_embedding", ids, clip->vocabulary, clip->text.hidden);
-    tensor_id positions = block_positions(b, "position_embedding", options->tokens, 0,
-                                          clip->positions, clip->text.hidden);
-    x = build_binary(b, GRAPH_ADD, "add", x, positions);
-    b->component = DECODER_COMPONENT_COUNT;
-    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, clip->text.layers,
-                    "text_model.encoder.layers.", x);
-    x = block_norm(b, "text_model.final_layer_norm", x);
+    tensor_id x = text_states(b, &clip->text, true, clip->vocabulary, clip->positions, options);
     if (clip->has_all_states)
         return x;
     x = block_first_token(b, "text_model.last_token", x);
@@ -337,19 +345,8 @@ tensor_id transformer_clip(struct build *b, const struct transformer_clip *clip,
 static tensor_id siglip_text(struct build *b, const struct transformer_siglip *siglip,
                              const struct graph_options *options)
 {
-    struct block block = block_of(&siglip->text);
-    tensor_id ids = block_text_input(b, options->batch, options->tokens);
-    b->component = DECODER_EMBEDDING;
-    build_scope(b, "text_model.embeddings.");
     tensor_id x =
-        build_embedding(b, "token_embedding", ids, siglip->vocabulary, siglip->text.hidden);
-    tensor_id positions = block_positions(b, "position_embedding", options->tokens, 0,
-                                          siglip->positions, siglip->text.hidden);
-    x = build_binary(b, GRAPH_ADD, "add", x, positions);
-    b->component = DECODER_COMPONENT_COUNT;
-    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, siglip->text.layers,
-                    "text_model.encoder.layers.", x);
-    x = block_norm(b, "text_model.final_layer_norm", x);
+        text_states(b, &siglip->text, false, siglip->vocabulary, siglip->positions, options);
     x = block_first_token(b, "text_model.last_token", x);
     return build_linear(b, "text_model.head", x, siglip->projection, true);
 }

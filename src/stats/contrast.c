@@ -539,21 +539,27 @@ static void fieller(struct contrast *out, double t, double covariance)
     out->relative.high = exact ? out->relative.value : (middle + root) / square - 1;
 }
 
+/* Means, their errors and differences; false if a side has no value. */
+static bool set_means(const struct online *a, const struct online *b, struct contrast *out)
+{
+    out->a = online_mean(a);
+    out->b = online_mean(b);
+    out->a_error = online_standard_error(a);
+    out->b_error = online_standard_error(b);
+    if (!is_known(out->a) || !is_known(out->b))
+        return false;
+    out->difference.value = difference_of(out->a, out->b);
+    out->relative.value = relative_of(out->a, out->b);
+    return true;
+}
+
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
                    struct contrast *out)
 {
     struct online in_a = online_of(a, a_count), in_b = online_of(b, b_count);
     double n_a = (double)in_a.count, n_b = (double)in_b.count;
     *out = UNKNOWN_CONTRAST;
-    out->a = online_mean(&in_a);
-    out->b = online_mean(&in_b);
-    out->a_error = online_standard_error(&in_a);
-    out->b_error = online_standard_error(&in_b);
-    if (!is_known(out->a) || !is_known(out->b))
-        return;
-    out->difference.value = difference_of(out->a, out->b);
-    out->relative.value = relative_of(out->a, out->b);
-    if (n_a < 2 || n_b < 2)
+    if (!set_means(&in_a, &in_b, out) || n_a < 2 || n_b < 2)
         return;
     double error = hypot(out->a_error, out->b_error), t = 0;
     if (error <= 1e-12 * fmax(fabs(out->a), fabs(out->b))) { /* all runs of a side are equal */
@@ -585,15 +591,7 @@ void contrast_pairs(const double *a, const double *b, size_t count, double look,
     }
     *out = UNKNOWN_CONTRAST;
     out->look = look;
-    out->a = online_mean(&in_a);
-    out->b = online_mean(&in_b);
-    out->a_error = online_standard_error(&in_a);
-    out->b_error = online_standard_error(&in_b);
-    if (!is_known(out->a) || !is_known(out->b))
-        return;
-    out->difference.value = difference_of(out->a, out->b);
-    out->relative.value = relative_of(out->a, out->b);
-    if (between.count < 2)
+    if (!set_means(&in_a, &in_b, out) || between.count < 2)
         return;
     double error = online_standard_error(&between), t = 0, of_a = out->a_error, of_b = out->b_error;
     out->freedom = (double)between.count - 1;
