@@ -24,11 +24,14 @@
 
 struct json;
 struct client;
+struct workload_driver;
 
 struct client_config {
     const char *base_url;        /* NULL for the driver's default */
     const struct params *params; /* --client-param; may be NULL */
     nanos probe_timeout;         /* limit of a health check; 0: the driver's default */
+    const struct workload_driver *workload; /* for the client of workloads/; else NULL */
+    const char *model;                      /* of the workload */
 };
 
 struct client_request {

@@ -37,6 +37,17 @@ struct grading {
     const struct jv *metadata; /* metadata of the item; or NULL */
 };
 
+/* A metric of all answers together: "map_50", "wer". */
+struct grader_quality {
+    char name[24];
+    double value;      /* UNKNOWN: see reason */
+    double plus_minus; /* standard uncertainty over the items; or UNKNOWN */
+    size_t count;      /* items that it is of */
+    bool lower_is_better;
+    char reason[200]; /* why unknown; "" */
+};
+enum { GRADER_QUALITIES_MAX = 8 };
+
 /* Prompts a model; provided by the caller to a grader that needs a judge. */
 struct judge {
     enum err (*ask)(void *context, const char *prompt, struct text *reply, struct error *why);
@@ -70,6 +81,12 @@ struct grader_driver {
      * error only if grading itself was interrupted. */
     enum err (*grade)(const void *state, const struct grading *what, struct grade *out,
                       struct error *why);
+
+    /* Optional: metrics of all answers together, where they are no means of the answers' scores; called once, after all
+     * queries.  An answer that is the name of a generated file has its path here. */
+    enum err (*corpus)(const void *state, const struct grading *items, size_t count,
+                       struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
+                       struct error *why);
 
     void (*release)(void *state); /* frees what the state points to; NULL: nothing */
 };

@@ -189,6 +189,9 @@ void completion_init(struct completion *completion)
         .server_prefill_s = UNKNOWN,
         .server_decode_s = UNKNOWN,
         .retry_after_s = UNKNOWN,
+        .images = UNKNOWN,
+        .audio_s = UNKNOWN,
+        .denoise_steps = UNKNOWN,
     };
 }
 
@@ -202,6 +205,7 @@ void completion_release(struct completion *completion)
 {
     text_release(&completion->content);
     text_release(&completion->reasoning);
+    text_release(&completion->artifact);
     tool_calls_release(&completion->calls);
     free(completion->arrivals.times);
     completion->arrivals = (struct arrivals){0};

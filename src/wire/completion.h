@@ -43,6 +43,11 @@ struct completion {
      * over them; -1 and UNKNOWN otherwise. */
     int64_t scored_tokens, scored_bytes;
     double negative_log_likelihood;
+    /* Of a workload that is no text: pictures and seconds of sound processed or made, steps of denoising; UNKNOWN
+     * otherwise. */
+    double images, audio_s, denoise_steps;
+    struct text artifact;       /* a generated file; empty: none */
+    char artifact_extension[8]; /* "png" */
     int status;             /* HTTP status; 0 when there was none */
     char finish_reason[32]; /* "stop", "length" ...; "" unknown */
     char count_problem[96]; /* why a count reported by the server was dropped; "" for none */
@@ -53,7 +58,6 @@ struct completion {
 
 /* Empty, with every figure unknown. */
 void completion_init(struct completion *completion);
-void completion_set_reason(struct completion *completion, const char *reason);
 void completion_set_reason(struct completion *completion, const char *reason); /* finish_reason */
 void completion_release(struct completion *completion);
 
