@@ -26,6 +26,7 @@
 #include "rundir/store.h"
 #include "runner/agent/agent.h"
 #include "runner/doctor.h"
+#include "runner/sweep_preset.h"
 #include "sensors/registry.h"
 #include "workloads/workload.h"
 
@@ -121,6 +122,18 @@ static void list_workloads(struct result *out, bool is_brief)
     result_end(out);
 }
 
+static void list_studies(struct result *out, bool is_brief)
+{
+    (void)is_brief;
+    result_list(out, "studies");
+    for (const struct sweep_preset *preset = SWEEP_PRESETS; preset->name; preset++) {
+        struct listing_row row = {preset->name, preset->summary, NULL, "", ""};
+        chars_format(row.note, "%s", preset->knobs);
+        listing_put(out, &row);
+    }
+    result_end(out);
+}
+
 static void list_agents(struct result *out, bool is_brief)
 {
     (void)is_brief;
@@ -166,21 +179,14 @@ static const struct {
     const char *name;
     void (*put)(struct result *out, bool is_brief);
 } KINDS[] = {
-    {"clients", list_clients},
-    {"datasets", list_datasets},
-    {"datasets", list_presets},
-    {"graders", list_graders},
-    {"workloads", list_workloads},
-    {"agents", list_agents},
-    {"tools", list_tools},
-    {"analyses", list_analyses},
-    {"plots", list_plots},
-    {"exports", list_exports},
-    {"sensors", list_sensors},
-    {"stores", list_stores},
-    {"hardware", listing_put_hardware},
-    {"models", listing_put_models},
-    {"findings", list_findings},
+    {"clients", list_clients},      {"datasets", list_datasets},
+    {"datasets", list_presets},     {"graders", list_graders},
+    {"workloads", list_workloads},  {"studies", list_studies},
+    {"agents", list_agents},        {"tools", list_tools},
+    {"analyses", list_analyses},    {"plots", list_plots},
+    {"exports", list_exports},      {"sensors", list_sensors},
+    {"stores", list_stores},        {"hardware", listing_put_hardware},
+    {"models", listing_put_models}, {"findings", list_findings},
 };
 enum { KIND_COUNT = COUNT_OF(KINDS) };
 
@@ -385,7 +391,8 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, workloads, agents, tools, analyses, plots, exports, "
+        "KIND is clients, datasets, graders, workloads, studies, agents, tools, analyses, plots, "
+        "exports, "
         "sensors,\n"
         "stores, hardware, models, findings, runs or all. Shows a one-line description of each, "
         "and what is\n"

@@ -25,6 +25,7 @@ static const struct kind {
     {"presets", "public datasets with their fields and grader (--dataset)"},
     {"graders", "check answers (--grader)"},
     {"workloads", "applications of `ipw profile` and `ipw sweep` (--workload)"},
+    {"studies", "sweeps in one command (`ipw sweep --preset`)"},
     {"agents", "how `ipw agent` runs an agent (--protocol, --exec)"},
     {"tools", "tools that a model may call in `ipw agent` (--tools)"},
     {"analyses", "analyses of `ipw analyze` (--analysis)"},
