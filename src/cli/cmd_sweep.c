@@ -18,6 +18,7 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "port/proc.h"
+#include "report/plot/figure.h"
 #include "report/text/format.h"
 #include "report/print/print.h"
 #include "report/text/reports.h"
@@ -265,6 +266,23 @@ static int show_result(const char *directory)
     return err == ERR_NO_DATA && !code ? EXIT_FAILED : code;
 }
 
+extern const struct command command_plot;
+extern const struct command command_report;
+
+/* The page and the plots of a study, by the commands that make them, which print their paths. */
+static int draw_study(const char *directory)
+{
+    struct error why = {0};
+    char *report[] = {"report", (char *)directory, NULL};
+    char *plot[] = {"plot", (char *)directory, NULL};
+    if (!args.preset || args.quiet || format_is_data(&args.format))
+        return EXIT_DONE;
+    int code = command_call(&command_report, 2, report);
+    if (!code && gnuplot_available(&why) == ERR_OK)
+        code = command_call(&command_plot, 2, plot);
+    return code;
+}
+
 /* ---- control ---- */
 
 /* Whether nothing is left to measure; showing the result needs no GPU. */
@@ -358,6 +376,8 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         notify("ipw sweep: `ipw sweep --resume %s --retry-failed` retries the failed attempts\n",
                writer->directory);
     int shown = show_result(writer->directory);
+    if (!shown)
+        shown = draw_study(writer->directory);
     return shown ? shown : code;
 }
 
