@@ -76,7 +76,7 @@ static int compare_ranked(const void *left, const void *right)
     return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-void detections_sort(struct detections *detections)
+static void sort(struct detections *detections)
 {
     struct ranked *ranked = xcalloc(detections->count, sizeof *ranked);
     for (size_t i = 0; i < detections->count; i++)
@@ -103,12 +103,12 @@ static double overlap(const struct detection *a, const struct detection *b)
     return width * height / (area(a) + area(b) - width * height);
 }
 
-void detections_suppress(struct detections *detections, double iou)
+void detections_suppress(struct detections *detections, double iou, size_t max)
 {
     struct detection *items = detections->items;
     size_t kept = 0;
-    detections_sort(detections);
-    for (size_t i = 0; i < detections->count; i++) {
+    sort(detections);
+    for (size_t i = 0; i < detections->count && kept < max; i++) {
         bool is_free = true;
         for (size_t k = 0; k < kept && is_free; k++)
             is_free = items[k].label != items[i].label || overlap(&items[k], &items[i]) <= iou;
@@ -120,6 +120,7 @@ void detections_suppress(struct detections *detections, double iou)
 
 void detections_limit(struct detections *detections, size_t max)
 {
+    sort(detections);
     if (detections->count > max)
         detections->count = max;
 }

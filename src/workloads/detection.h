@@ -30,11 +30,10 @@ void detections_add_anchors(struct detections *out, const float *values, size_t 
 void detections_add_objects(struct detections *out, const float *values, size_t objects,
                             double confidence);
 
-/* Most probable first; of two of the same score, the one that was added first. */
-void detections_sort(struct detections *detections);
-/* Sorts, and removes each that overlaps a more probable one of its class by more than `iou`. */
-void detections_suppress(struct detections *detections, double iou);
-/* Removes all but the first ones. */
+/* Sorts, most probable first (of two of the same score, the one that was added first), and removes each that overlaps a more probable one of
+ * its class by more than `iou`; at most `max` stay. */
+void detections_suppress(struct detections *detections, double iou, size_t max);
+/* Sorts, and removes all but the first ones. */
 void detections_limit(struct detections *detections, size_t max);
 
 /* Converts boxes of a letterboxed image (media/image.h) to those of the image, and clips them to it. */

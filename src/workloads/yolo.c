@@ -185,30 +185,39 @@ static enum err run(struct workload *workload, struct workload_query *query, str
     return run_batch(workload, &query, 1, why);
 }
 
+static enum err wrong_shape(const struct detector *detector, const struct vision_values *values,
+                            struct error *why)
+{
+    const struct onnx_facts *facts = onnx_session_facts(detector->model.session);
+    size_t named = detector->labels.count;
+    char classes[32] = "classes";
+    if (named > 0)
+        chars_format(classes, "%zu classes", named);
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s: output %s has the shape 1x%s: expected (4 + %s) x anchors as YOLOv8 has, "
+                   "or objects x 6",
+                   facts->path, facts->outputs[detector->model.output].name,
+                   shape_text(values->shape, values->rank).text, classes);
+}
+
 /* Adds what the model found, in pixels of the letterboxed image; a head's output is suppressed. */
 static enum err decode(const struct detector *detector, const struct query *query,
                        const struct vision_values *values, struct detections *out,
                        struct error *why)
 {
-    const struct onnx_facts *facts = onnx_session_facts(detector->model.session);
     size_t rows = (size_t)values->shape[0], columns = (size_t)values->shape[1];
     size_t named = detector->labels.count;
-    bool has_classes = named > 0 ? rows == BOX_VALUES + named : rows > BOX_VALUES && rows < columns;
+    bool has_classes =
+        named > 0 ? rows == BOX_VALUES + named : rows > BOX_VALUES && rows <= columns;
     if (has_classes && !detector->is_end2end) {
         detections_add_anchors(out, values->values, rows - BOX_VALUES, columns, query->confidence);
-        detections_suppress(out, query->iou);
+        detections_suppress(out, query->iou, query->max_detections);
     } else if (columns == OBJECT_VALUES) {
         detections_add_objects(out, values->values, rows, query->confidence);
-        detections_sort(out);
+        detections_limit(out, query->max_detections);
     } else {
-        return err_set(
-            why, ERR_BAD_VALUE,
-            "%s: output %s has the shape 1x%s: expected 1 x (4 + classes%s%zu) x anchors "
-            "as YOLOv8 has, or 1 x objects x 6",
-            facts->path, facts->outputs[detector->model.output].name,
-            shape_text(values->shape, values->rank).text, named ? ", here 4 + " : " ", named);
+        return wrong_shape(detector, values, why);
     }
-    detections_limit(out, query->max_detections);
     return ERR_OK;
 }
 
