@@ -122,8 +122,10 @@ enum err model_files_json(const struct model_files *files, const char *name, str
                           struct error *why)
 {
     enum { JSON_MAX = 64 << 20 }; /* the largest are tokenizers */
-    char *path = model_files_find(files, name);
+    char *path = model_files_beside(files, name);
     *out = NULL;
+    if (!path)
+        path = model_files_find(files, name);
     if (!path)
         return ERR_OK;
     enum err err = jv_read(path, JSON_MAX, out, why);

@@ -49,7 +49,8 @@ char *model_files_beside(const struct model_files *files, const char *ending);
 enum err model_files_session(const struct model_files *files, const char *const *names,
                              struct onnx_session **out, struct error *why) MUST_USE;
 
-/* A JSON object of the directory, to be freed with jv_free; NULL with ERR_OK if there is no such file. */
+/* The JSON object of a file such as config.json: NAME.config.json beside NAME.onnx, or config.json of the directory.  To be
+ * freed with jv_free; NULL with ERR_OK if there is no such file. */
 enum err model_files_json(const struct model_files *files, const char *name, struct jv **out,
                           struct error *why) MUST_USE;
 
