@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/units.h"
-#include "engine/onnx_session.h"
+#include "engine/onnx_state.h"
 #include "port/thread.h"
 
 /* ---- cancellation ---- */

@@ -1,5 +1,5 @@
 /* Sessions: opened once per file and options, and described by their inputs and outputs. */
-#include "engine/onnx_session.h"
+#include "engine/onnx_state.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -102,8 +102,7 @@ struct ort_api {
     struct ort_status *(*value_tensor)(const struct ort_value *, struct ort_tensor **);
     void *unused_66;
     struct ort_status *(*value_kind)(const struct ort_value *, int *);
-    struct ort_status *(*create_memory)(const char *name, int allocator, int id, int type,
-                                        struct ort_memory **);
+    void *unused_68;
     struct ort_status *(*create_host_memory)(int allocator, int type, struct ort_memory **);
     void *unused_70[6];
     struct ort_status *(*free_memory)(struct ort_allocator *, void *);

@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "engine/ort_api.h"
 #include "engine/ort_library.h"
 
 enum {

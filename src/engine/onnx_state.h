@@ -1,6 +1,6 @@
 /* A session as its modules see it: onnx_session.c opens and shares it, onnx_run.c runs it. */
-#ifndef IPW_ENGINE_ONNX_SESSION_H
-#define IPW_ENGINE_ONNX_SESSION_H
+#ifndef IPW_ENGINE_ONNX_STATE_H
+#define IPW_ENGINE_ONNX_STATE_H
 
 #include "engine/onnx.h"
 #include "engine/ort_library.h"
