@@ -219,3 +219,19 @@ enum err shipped_find_onnx(const char *name, char **path, struct error *why)
 {
     return find(&ONNX, name, path, why);
 }
+
+char *shipped_data(const char *relative)
+{
+    struct text roots = {0};
+    char *root, *found = NULL;
+    list_roots(&roots);
+    for (const char *at = text_get(&roots); !found && (root = next_root(&at)); free(root)) {
+        found = path_join(root, relative);
+        if (access(found, F_OK) != 0) {
+            free(found);
+            found = NULL;
+        }
+    }
+    text_release(&roots);
+    return found;
+}

@@ -28,6 +28,9 @@ enum err shipped_find(const char *name, char **path, struct error *why) MUST_USE
 enum err shipped_find_onnx(const char *name, char **path, struct error *why) MUST_USE;
 void shipped_list_onnx(struct shipped_names *out);
 
+/* The path of a file or folder of the shipped data ("data/scenes"), to be freed; NULL: it is not there. */
+char *shipped_data(const char *relative);
+
 /* A path relative to the directory of this program; NULL when that is unknown. */
 char *shipped_path(const char *relative);
 
