@@ -14,6 +14,7 @@
 #include "core/xalloc.h"
 #include "datasets/dataset.h"
 #include "datasets/media_folder.h"
+#include "engine/shipped.h"
 #include "port/file.h"
 
 #define DATASET(name) extern const struct dataset_driver dataset_##name;
@@ -161,6 +162,27 @@ static void add_preset_params(struct plan *plan)
     params_release(&all);
 }
 
+/* In the parameters of a preset, shipped:data/scenes is the path of a file or folder that ipw ships. */
+static enum err find_shipped(const struct dataset_preset *preset, struct params *params,
+                             struct error *why)
+{
+    static const char MARK[] = "shipped:";
+    for (size_t i = 0; i < params->count; i++) {
+        const char *value = params->items[i].value;
+        if (!str_starts(value, MARK))
+            continue;
+        char *found = shipped_data(value + sizeof MARK - 1);
+        if (!found)
+            return err_set(why, ERR_NOT_FOUND,
+                           "dataset %s: %s is not installed: IPW_MODELS names the folder of the "
+                           "shipped models",
+                           preset->name, value + sizeof MARK - 1);
+        params_set(params, params->items[i].key, found);
+        free(found);
+    }
+    return ERR_OK;
+}
+
 static enum err choose_driver(struct plan *plan, const char *name, const struct params *given,
                               struct error *why)
 {
@@ -188,6 +210,10 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
     bool is_named = plan->preset || find_driver(name);
     if (plan->preset)
         add_preset_params(plan);
+    if (plan->preset)
+        err = find_shipped(plan->preset, &plan->params, why);
+    if (err)
+        return err;
     if (!is_named)
         params_set(&plan->params, "path", name);
     params_copy(&plan->params, given);
@@ -212,12 +238,14 @@ static void set_name(const struct plan *plan, struct dataset *out)
 }
 
 /* "judge, key=value": the grader of a preset and its parameters. */
-static void set_grader(const struct dataset_preset *preset, struct dataset *out)
+static enum err set_grader(const struct dataset_preset *preset, struct dataset *out,
+                           struct error *why)
 {
     size_t length = strcspn(preset->grader, ",");
     chars_format(out->grader, "%.*s", (int)length, preset->grader);
     if (preset->grader[length])
         params_add(&out->grading, preset->grader + length + 1);
+    return find_shipped(preset, &out->grading, why);
 }
 
 enum err dataset_open(const char *name, const struct dataset_config *config, struct dataset *out,
@@ -231,9 +259,11 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
     if (!err) {
         set_name(&plan, out);
         if (plan.preset)
-            set_grader(plan.preset, out);
-        struct dataset_config full = {.params = &plan.params};
+            err = set_grader(plan.preset, out, why);
         out->driver = plan.driver;
+    }
+    if (!err) {
+        struct dataset_config full = {.params = &plan.params};
         err = plan.driver->open(&full, out, why);
     }
     params_release(&plan.params);
