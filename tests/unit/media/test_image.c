@@ -133,6 +133,29 @@ static void damaged_files_are_refused_with_the_reason(void **state)
     text_release(&png);
 }
 
+/* Bytes between two segments, which some cameras write, are no damage. */
+static void extra_bytes_between_segments_are_skipped(void **state)
+{
+    (void)state;
+    struct text jpeg = {0}, padded = {0}, expected = {0};
+    struct image image;
+    struct error why;
+    read_fixture("plain.jpg", &jpeg);
+    read_fixture("plain.rgb", &expected);
+    size_t header = 2 + 2 + 16; /* start, and the JFIF segment */
+    text_add_bytes(&padded, jpeg.bytes, header);
+    text_add_bytes(&padded, "\0\0\0\0", 4);
+    text_add_bytes(&padded, jpeg.bytes + header, jpeg.length - header);
+    assert_int_equal(decode(&padded, &image, &why), ERR_OK);
+    assert_true(difference(&image, text_get(&expected)) <= 1);
+    image_release(&image);
+    memset(padded.bytes + padded.length - 100, 0xFF, 90);
+    assert_refused(&padded, ERR_BAD_VALUE, "damaged JPEG: ");
+    text_release(&jpeg);
+    text_release(&padded);
+    text_release(&expected);
+}
+
 static void other_files_are_named(void **state)
 {
     (void)state;
@@ -204,6 +227,7 @@ int main(void)
         cmocka_unit_test(every_layout_is_converted_to_rgb),
         cmocka_unit_test(photographs_are_turned_by_their_orientation),
         cmocka_unit_test(damaged_files_are_refused_with_the_reason),
+        cmocka_unit_test(extra_bytes_between_segments_are_skipped),
         cmocka_unit_test(other_files_are_named),
         cmocka_unit_test(oversized_images_are_refused_from_their_header),
         cmocka_unit_test(an_encoded_image_is_the_same_when_decoded),
