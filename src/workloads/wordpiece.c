@@ -108,14 +108,14 @@ static enum err read_lines(struct wordpiece *tokenizer, const char *path, struct
     return err;
 }
 
-/* The case as tokenizer_config.json says; BERT's default is lower case. */
+/* The case as tokenizer_config.json says; lower case is the default, in which BERT has no accents. */
 static enum err read_case(const struct model_files *files, struct wordpiece *tokenizer,
                           struct error *why)
 {
     struct jv *json;
     enum err err = model_files_json(files, "tokenizer_config.json", &json, why);
     tokenizer->keeps_case = !jv_bool(jv_get(json, "do_lower_case"), true);
-    tokenizer->keeps_accents = !jv_bool(jv_get(json, "strip_accents"), true);
+    tokenizer->keeps_accents = !jv_bool(jv_get(json, "strip_accents"), !tokenizer->is_words);
     jv_free(json);
     return err;
 }
@@ -194,9 +194,9 @@ static enum err load_from(const struct model_files *files, struct wordpiece *tok
         return err_set(why, ERR_NOT_FOUND,
                        "no vocabulary beside %s: expected vocab.txt or tokenizer.json",
                        files->path);
-    err = read_case(files, tokenizer, why);
+    err = read_lines(tokenizer, path, why);
     if (!err)
-        err = read_lines(tokenizer, path, why);
+        err = read_case(files, tokenizer, why);
     free(path);
     return err;
 }

@@ -4,8 +4,6 @@
 exporters write, and with suppression as torchvision's documentation defines it."""
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -22,22 +20,18 @@ try:
 except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has it)")
     sys.exit(77)
-from program import TIMEOUT_S
+import workloads
 
-TOOL = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools/workload"
 CLASSES = [f"class {i}" for i in range(12)]
 IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 
 
 def answers(name, model, inputs, *settings):
-    """The description and the answer to each input: its content, or {"error": ...}."""
-    done = subprocess.run([TOOL, name, str(model), "client:threads=1", *settings], text=True, capture_output=True,
-                          input="".join(f"{each}\n" for each in inputs), timeout=TIMEOUT_S)
-    if done.returncode:
-        return None, done.stderr.strip()
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) == 1 + len(inputs), done.stdout + done.stderr
-    return lines[0], [json.loads(line["content"]) if "content" in line else line for line in lines[1:]]
+    """As workloads.answers, with each answer read from its JSON."""
+    description, lines = workloads.answers(name, model, inputs, *settings)
+    if description:
+        lines = [json.loads(line["content"]) if "content" in line else line for line in lines]
+    return description, lines
 
 
 def planes(image, mean, std, rescale=1 / 255):
