@@ -34,12 +34,8 @@ TEXTS = ["The match was won!", "  RAIN, rain\tand soup  ", "it's 2 o'clock: the 
 
 
 def word_ids(text):
-    """Marks that are no tokens are dropped."""
-    ids = []
-    for part in re.findall(r"[^\W_]+|[^\w\s]|_", text.lower()):
-        if part in WORDS or part[0].isalnum():
-            ids.append(WORDS.index(part) if part in WORDS else 1)
-    return ids
+    """Words and punctuation marks."""
+    return [WORDS.index(part) if part in WORDS else 1 for part in re.findall(r"\w+|[^\w\s]", text.lower())]
 
 
 def is_mark(character):
@@ -102,7 +98,7 @@ class Text(unittest.TestCase):
         file = models.text_classifier(self.folder / "topics.onnx", len(WORDS), len(CLASSES))
         self.vocabulary(WORDS, "topics.vocab.txt")
         (self.folder / "topics.labels.txt").write_text("\n".join(CLASSES))
-        plain = [text for text in TEXTS if text.isascii() and "'" not in text and "\x07" not in text]
+        plain = [text for text in TEXTS if text.isascii() and "\x07" not in text]
         self.check(file, [*plain, "the café"], word_ids)
 
     def test_fixed_length_pads_and_truncates(self):
