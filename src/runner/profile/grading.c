@@ -102,7 +102,10 @@ void grade_answer(struct grader *grader, const struct item *item, const char *an
                   struct grade *out)
 {
     struct error why = {0};
-    struct grading what = {item->problem, item->answer, answer, item->metadata};
+    struct grading what = {.problem = item->problem,
+                           .expected = item->answer,
+                           .answer = answer,
+                           .metadata = item->metadata};
     *out = (struct grade){.score = UNKNOWN};
     enum err err = grader_grade(grader, &what, out, &why);
     if (err) {
