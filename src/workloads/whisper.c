@@ -350,9 +350,8 @@ const struct workload_driver workload_whisper = {
     .name = "whisper",
     .summary = "speech recognition: encoder, and decoder with KV cache",
     .inputs = "a WAV file of any sampling rate and length",
-    .model_layout = "directory of an optimum export: encoder_model.onnx, decoder_model.onnx and "
-                    "decoder_with_past_model.onnx or decoder_model_merged.onnx, config.json, "
-                    "preprocessor_config.json, tokenizer.json or vocab.json",
+    .model_layout = "a directory of optimum (encoder_model.onnx, decoder_model*.onnx, config.json, "
+                    "preprocessor_config.json, tokenizer.json)",
     .default_model = "digits-whisper",
     .default_dataset = "digits",
     .graders = GRADERS,

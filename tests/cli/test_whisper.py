@@ -26,7 +26,7 @@ except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has onnxruntime)")
     sys.exit(77)
 import speech
-from program import SANITIZED, TIMEOUT_S
+from program import SANITIZED, TIMEOUT_S, ipw
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 TOOL = BUILD / "tests/tools/workload"
@@ -162,6 +162,45 @@ class Transcripts(Case):
             path.rename(model / "onnx" / f"{path.stem}_quantized.onnx")
         self.check(model, variant="quantized")
         self.assertIn("encoder_model.onnx", ask(model, code=1))
+
+    def test_repair_bytes_that_are_no_text(self):
+        model, path = self.model(), self.wav("low", SOUNDS["low"])
+        tokenizer = json.loads((model / "tokenizer.json").read_text())
+        pieces = tokenizer["model"]["vocab"]
+        for piece, bytes_of_it in (("x", "Ġ\u00c3"), ("ĠgrÃ¼n", "Ġdone")):  # a character without its second byte
+            pieces[bytes_of_it] = pieces.pop(piece)
+        (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+        _, (answer,) = ask(model, path)
+        self.assertEqual(answer["content"], "\ufffd done done done")
+
+
+class Profiles(Case):
+    def test_have_the_error_rate_and_the_real_time_factor(self):
+        """The whole way: a folder of sound, transcripts beside the files, and a file that is damaged."""
+        sounds = self.folder / "sounds"
+        sounds.mkdir()
+        expected = [case for case in EXPECTED if case["language"] == "en"]
+        for case in expected:
+            speech.write_wav(sounds / f"{case['sound']}.wav", SOUNDS[case["sound"]])
+            (sounds / f"{case['sound']}.txt").write_text(case["text"] + "\n")
+        (sounds / "damaged.wav").write_bytes(b"RIFF")
+        done = ipw(None, "profile", "--workload", "whisper", "--model", MODEL, "--dataset", "audio", "--dataset-param",
+                   f"path={sounds}", "--client-param", "threads=1", "--param", "max_tokens=10", "--max-failed", 1,
+                   "--idle", 0, "--warmup-queries", 0, "--output-dir", self.folder, "--name", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = json.loads((self.folder / "run/summary.json").read_text())["ipw"]
+        self.assertIn("damaged.wav: not a WAV file", summary["failure_reason"])
+        self.assertEqual([summary[key] for key in ("completed", "failed")], [4, 1])
+        # Two transcripts are longer than the limit, and one of these has no text after it.
+        lengths = [len(case["tokens"]) for case in expected]
+        self.assertEqual(summary["cut"], sum(length > 10 for length in lengths))
+        self.assertEqual(summary["output_tokens"], sum(min(length, 10) for length in lengths))
+        self.assertEqual(summary["correct"], 3)
+        audio_s = sum(len(samples) for samples in SOUNDS.values()) / speech.RATE
+        self.assertAlmostEqual(summary["audio_s"], audio_s, places=6)
+        latency = summary["statistics"]["latency_s"]
+        self.assertAlmostEqual(summary["real_time_factor"], latency["avg"] * latency["count"] / audio_s, places=6)
+        self.assertGreater(summary["joules_per_audio_s"], 0)
 
 
 class Tokens(Case):
