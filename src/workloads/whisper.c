@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/half.h"
 #include "core/json.h"
 #include "core/jv.h"
 #include "core/slice.h"
@@ -28,7 +29,7 @@ struct whisper {
 
 /* A query. */
 struct speech {
-    struct mel *chunks;
+    struct onnx_tensor *features;       /* the spectrogram of each chunk, in the caller's memory */
     struct whisper_sequence *sequences; /* one for each chunk */
     size_t count;
     struct whisper_prompt prompt;
@@ -94,9 +95,9 @@ static enum err check_encoder(const struct whisper *whisper, struct error *why)
         return err_set(why, ERR_UNSUPPORTED,
                        "%s is no Whisper encoder: expected one input, batch x bins x frames",
                        facts->path);
-    if (port->type != ONNX_FLOAT)
-        return err_set(why, ERR_UNSUPPORTED, "%s: input %s is %s, expected float", facts->path,
-                       port->name, onnx_type_name(port->type));
+    if (port->type != ONNX_FLOAT && port->type != ONNX_FLOAT16)
+        return err_set(why, ERR_UNSUPPORTED, "%s: input %s is %s, expected float or float16",
+                       facts->path, port->name, onnx_type_name(port->type));
     if (!fits(port->shape[1], whisper->mel.bins) || !fits(port->shape[2], frames))
         return err_set(why, ERR_BAD_VALUE, "%s: input %s is %s, but %s gives %u bins x %zu frames",
                        facts->path, port->name, shape_text(port->shape, port->rank).text,
@@ -177,20 +178,42 @@ static void close_whisper(struct workload *workload)
 
 /* ---- a query ---- */
 
-/* Sound as long as the model's files say, without a chunk for less than one frame at the end. */
-static void cut_into_chunks(const struct mel_options *options, const struct audio *audio,
-                            struct speech *speech)
+/* Takes the values of a spectrogram. */
+static struct onnx_tensor tensor_of_mel(struct mel *mel, enum onnx_type type)
 {
+    const int64_t shape[] = {1, (int64_t)mel->bins, (int64_t)mel->frames};
+    size_t count = mel->bins * mel->frames;
+    void *data = mel->values;
+    if (type == ONNX_FLOAT16) {
+        uint16_t *halves = xreallocarray(NULL, count, sizeof *halves);
+        for (size_t i = 0; i < count; i++)
+            halves[i] = half_from_float(mel->values[i]);
+        data = halves;
+    } else {
+        mel->values = NULL;
+    }
+    mel_release(mel);
+    return onnx_tensor_of(type, data, COUNT_OF(shape), shape);
+}
+
+/* Spectrograms of chunks as long as the model's files say, without one for less than a frame at the end. */
+static void compute_features(const struct whisper *whisper, const struct audio *audio,
+                             struct speech *speech)
+{
+    const struct mel_options *options = &whisper->mel;
+    enum onnx_type type = onnx_session_facts(whisper->encoder)->inputs[0].type;
     size_t length = samples_of_chunk(options);
     size_t whole = audio->count - audio->count % options->hop;
     speech->count = whole > length ? (whole + length - 1) / length : 1;
-    speech->chunks = xcalloc(speech->count, sizeof *speech->chunks);
+    speech->features = xcalloc(speech->count, sizeof *speech->features);
     speech->sequences = xcalloc(speech->count, sizeof *speech->sequences);
     for (size_t i = 0; i < speech->count; i++) {
         size_t left = audio->count - i * length;
         const struct audio part = {audio->rate, left < length ? left : length,
                                    audio->samples + i * length};
-        mel_spectrogram(&part, options, &speech->chunks[i]);
+        struct mel mel = {0};
+        mel_spectrogram(&part, options, &mel);
+        speech->features[i] = tensor_of_mel(&mel, type);
     }
 }
 
@@ -230,20 +253,18 @@ static enum err prepare(struct workload *workload, struct workload_query *query,
         err = load(query->input, whisper->mel.rate, &audio, why);
     if (!err) {
         query->audio_s = audio_seconds(&audio);
-        cut_into_chunks(&whisper->mel, &audio, speech);
+        compute_features(whisper, &audio, speech);
     }
     audio_release(&audio);
     return err;
 }
 
 /* The states of the encoder, the first of its outputs. */
-static enum err encode(const struct whisper *whisper, const struct mel *mel,
+static enum err encode(const struct whisper *whisper, const struct onnx_tensor *features,
                        const atomic_bool *cancel, struct onnx_tensor *outputs, struct error *why)
 {
-    const int64_t shape[] = {1, (int64_t)mel->bins, (int64_t)mel->frames};
-    const struct onnx_tensor input = onnx_tensor_of(ONNX_FLOAT, mel->values, 3, shape);
-    bool wanted[ONNX_PORTS_MAX] = {true};
-    enum err err = onnx_run(whisper->encoder, &input, outputs, wanted, cancel, why);
+    const bool wanted[ONNX_PORTS_MAX] = {true};
+    enum err err = onnx_run(whisper->encoder, features, outputs, wanted, cancel, why);
     if (!err)
         err = model_output_check(whisper->encoder, 0, &outputs[0], 3, why);
     return err;
@@ -261,7 +282,7 @@ static enum err run(struct workload *workload, struct workload_query *query, str
                                                   .states = &outputs[0],
                                                   .tokens_max = speech->tokens_max,
                                                   .cancel = query->cancel};
-        err = encode(whisper, &speech->chunks[i], query->cancel, outputs, why);
+        err = encode(whisper, &speech->features[i], query->cancel, outputs, why);
         if (!err)
             err = whisper_decoder_run(&whisper->decoder, &decoding, &speech->sequences[i], why);
         onnx_tensor_release(&outputs[0]);
@@ -304,11 +325,11 @@ static void discard(struct workload *workload, struct workload_query *query)
     struct speech *speech = query->state;
     (void)workload;
     for (size_t i = 0; speech && i < speech->count; i++) {
-        mel_release(&speech->chunks[i]);
+        free(speech->features[i].data);
         whisper_sequence_release(&speech->sequences[i]);
     }
     if (speech) {
-        free(speech->chunks);
+        free(speech->features);
         free(speech->sequences);
     }
     free(speech);

@@ -262,6 +262,20 @@ class Tokens(Case):
         self.edit(model, "generation_config.json", max_length=7)
         self.assertEqual(len(self.tokens(model, path, kv_cache="no")), min(3, whole.index(whole[1])))
 
+    def test_are_the_same_with_an_encoder_that_takes_float16(self):
+        model, paths = self.model(), [self.wav(name, samples) for name, samples in SOUNDS.items()]
+        _, expected = ask(model, *paths)
+        encoder = onnx.load(model / ENCODER)
+        graph = encoder.graph
+        for node in graph.node:
+            node.input[:] = ["as_float" if name == "input_features" else name for name in node.input]
+        graph.node.insert(0, helper.make_node("Cast", ["input_features"], ["as_float"], to=TensorProto.FLOAT))
+        graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+        onnx.save(encoder, model / ENCODER)
+        description, answers = ask(model, *paths)
+        self.assertEqual(description["encoder"]["inputs"][0]["type"], "float16")
+        self.assertEqual(answers, expected)
+
     def test_need_the_positions_that_newer_exports_ask_for(self):
         """A decoder whose logits are infinite unless cache_position continues the cache."""
         model, path = self.model(shows_ids=True), self.wav("sound", SOUNDS["calls"])
