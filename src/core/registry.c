@@ -7,8 +7,8 @@
 
 enum { NAMES_MAX = 128 };
 
-/* Levenshtein distance with one row of the matrix; names are short. */
-static size_t edit_distance(const char *a, const char *b)
+/* With one row of the matrix; names are short. */
+size_t edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 64 };
     size_t row[LONGEST + 1];
