@@ -8,6 +8,8 @@
 
 /* ---- metrics ---- */
 
+enum { LABEL_MAX = 64 };
+
 /* No random permutation reached the difference: p is an upper bound. */
 static bool is_p_bound(const struct compared *compared)
 {
@@ -42,17 +44,30 @@ static void put_contrast(struct result *out, const char *key, const struct contr
     result_interval(out, key, figure->low, figure->high);
 }
 
+/* "Energy per run" of commands, whose records are no queries. */
+static const char *label_of(const struct comparison *comparison,
+                            const struct compare_metric_info *info, char to[LABEL_MAX])
+{
+    static const char QUERY[] = " query";
+    size_t length = strlen(info->label), stem = length - (sizeof QUERY - 1);
+    if (!str_ends(info->label, QUERY))
+        return info->label;
+    str_format(to, LABEL_MAX, "%.*s %s", (int)stem, info->label,
+               run_kind_unit(comparison->kind, false));
+    return to;
+}
+
 static void put_metric(struct result *out, const struct comparison *comparison,
                        enum compare_metric metric)
 {
     static const char *const BETTER[] = {"lower", "neither", "higher"};
     const struct compared *compared = &comparison->metrics[metric];
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
-    char statement[STATEMENT_MAX];
+    char statement[STATEMENT_MAX], label[LABEL_MAX];
     const struct contrast *found = &compared->found;
     const char *unit = unit_of(info);
     result_group(out, info->name);
-    result_text(out, "label", info->label);
+    result_text(out, "label", label_of(comparison, info, label));
     result_text(out, "unit", info->unit);
     result_text(out, "better", BETTER[info->better - BETTER_LOWER]);
     put_side_figure(out, "baseline", found->a, compared->a_plus_minus, found->a_error,

@@ -135,7 +135,7 @@ static int report_one(const struct estimate_options *options,
 }
 
 static int estimate_one(const struct estimate_options *options, const struct candidates *candidates,
-                        const struct workload *work)
+                        const struct estimate_workload *work)
 {
     const struct grid_candidate *candidate = &candidates->items[0];
     struct workload_estimate estimate;
@@ -184,7 +184,7 @@ static int estimate_several(const struct estimate_options *options,
 
 /* ---- a model ---- */
 
-static int show_graph(const struct estimate_options *options, const struct workload *work)
+static int show_graph(const struct estimate_options *options, const struct estimate_workload *work)
 {
     struct text out = {0};
     if (str_equal(options->graph, "dot"))
@@ -220,7 +220,7 @@ static enum err find_candidates(const struct estimate_options *options, struct c
 static int estimate_list(const struct estimate_options *options, struct candidates *candidates,
                          const struct workload_list *list)
 {
-    struct workload first;
+    struct estimate_workload first;
     struct error why = {0};
     int code = 0;
     if (options->graph && list->count > 1)

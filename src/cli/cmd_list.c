@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
+#include "engine/onnx.h"
 #include "graders/grader.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -25,7 +26,9 @@
 #include "rundir/store.h"
 #include "runner/agent/agent.h"
 #include "runner/doctor.h"
+#include "runner/sweep_preset.h"
 #include "sensors/registry.h"
+#include "workloads/workload.h"
 
 static void check(enum err (*available)(struct error *why), struct listing_row *row)
 {
@@ -64,6 +67,12 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
     sensor_findings_release(&findings);
 }
 
+static enum err onnx_is_available(struct error *why)
+{
+    const char *version;
+    return onnx_available(&version, why);
+}
+
 /* The drivers of one kind, whose structs all have a name and a summary; `check_` tests whether one can be used. */
 #define LIST_DRIVERS(kind, drivers, params_, check_)                                               \
     static void list_##kind(struct result *out, bool is_brief)                                     \
@@ -90,6 +99,40 @@ LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(gnuplot_available, &row))
 LIST_DRIVERS(exports, EXPORT_DRIVERS, NULL, check(EXPORT_DRIVERS[i]->available, &row))
 LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row))
 LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row))
+
+/* What it takes, which models, what its answers are graded by. */
+static void list_workloads(struct result *out, bool is_brief)
+{
+    (void)is_brief;
+    result_list(out, "workloads");
+    for (size_t i = 0; WORKLOAD_DRIVERS[i]; i++) {
+        const struct workload_driver *driver = WORKLOAD_DRIVERS[i];
+        struct listing_row row = {driver->name, driver->summary, driver->query_params, "", ""};
+        struct text graders = {0};
+        for (size_t k = 0; driver->graders[k]; k++)
+            text_addf(&graders, "%s%s", k ? ", " : "", driver->graders[k]);
+        chars_format(row.note, "input: %s; model: %s; graders: %s", driver->inputs,
+                     driver->model_layout, text_get(&graders));
+        check(onnx_is_available, &row);
+        text_release(&graders);
+        listing_put(out, &row);
+    }
+    listing_put(out, &(struct listing_row){"text", "language models (GGUF) with the client llama",
+                                           NULL, "", ""});
+    result_end(out);
+}
+
+static void list_studies(struct result *out, bool is_brief)
+{
+    (void)is_brief;
+    result_list(out, "studies");
+    for (const struct sweep_preset *preset = SWEEP_PRESETS; preset->name; preset++) {
+        struct listing_row row = {preset->name, preset->summary, NULL, "", ""};
+        chars_format(row.note, "%s", preset->knobs);
+        listing_put(out, &row);
+    }
+    result_end(out);
+}
 
 static void list_agents(struct result *out, bool is_brief)
 {
@@ -136,10 +179,13 @@ static const struct {
     const char *name;
     void (*put)(struct result *out, bool is_brief);
 } KINDS[] = {
-    {"clients", list_clients},      {"datasets", list_datasets}, {"datasets", list_presets},
-    {"graders", list_graders},      {"agents", list_agents},     {"tools", list_tools},
-    {"analyses", list_analyses},    {"plots", list_plots},       {"exports", list_exports},
-    {"sensors", list_sensors},      {"stores", list_stores},     {"hardware", listing_put_hardware},
+    {"clients", list_clients},      {"datasets", list_datasets},
+    {"datasets", list_presets},     {"graders", list_graders},
+    {"workloads", list_workloads},  {"studies", list_studies},
+    {"agents", list_agents},        {"tools", list_tools},
+    {"analyses", list_analyses},    {"plots", list_plots},
+    {"exports", list_exports},      {"sensors", list_sensors},
+    {"stores", list_stores},        {"hardware", listing_put_hardware},
     {"models", listing_put_models}, {"findings", list_findings},
 };
 enum { KIND_COUNT = COUNT_OF(KINDS) };
@@ -345,7 +391,9 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, agents, tools, analyses, plots, exports, sensors,\n"
+        "KIND is clients, datasets, graders, workloads, studies, agents, tools, analyses, plots, "
+        "exports, "
+        "sensors,\n"
         "stores, hardware, models, findings, runs or all. Shows a one-line description of each, "
         "and what is\n"
         "missing for those that this build or machine cannot use. -v also shows their parameters.\n"

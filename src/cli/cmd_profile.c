@@ -32,6 +32,8 @@ static struct {
 static const char *const TASKS[] = {"answer", "perplexity", NULL};
 
 static const struct option_row ROWS[] = {
+    TEXT_ROW("workload", command.common.workload, "NAME",
+             "application in this process: vit, yolo, whisper ... (`ipw list workloads`)"),
     PROFILE_WHAT_OPTION_ROWS(command.common),
     CHOICE_ROW("task", command.task, "TASK", TASKS,
                "answer (default); perplexity: score the text of --dataset FILE.txt"),
@@ -320,7 +322,7 @@ static int profile_main(const char **words, size_t count)
 const struct command command_profile = {
     .name = "profile",
     .summary = "run a dataset through an inference service and measure the energy of every query",
-    .usage = "--client NAME --model NAME [OPTIONS]",
+    .usage = "{--client NAME --model NAME | --workload NAME} [OPTIONS]",
     .details =
         "Sends every question of a dataset to an inference service and records, for each query,\n"
         "its energy with uncertainty, its latency, its tokens, and whether the answer was\n"
@@ -340,6 +342,12 @@ const struct command command_profile = {
         "compare` does. With --until-decided the series ends when the difference of the energies\n"
         "has a verdict: with equal settings at most 3.5 % of series do, however many pairs they\n"
         "have (docs/metrics.md).\n\n"
+        "--workload NAME runs a vision, speech or diffusion model (ONNX) in this process instead "
+        "of\n"
+        "sending questions to a service: `ipw list workloads` shows each with its inputs, models\n"
+        "and metrics. Without --model and --dataset it runs the model and the held-out data that\n"
+        "ipw ships. --param sets what a query does (steps, guidance, confidence), --client-param\n"
+        "how it runs (threads, provider, batch).\n\n"
         "--shard I/N runs one shard of the dataset, --merge RUN... merges shards into one run,\n"
         "and --slurm --shards N does both in a Slurm job array (docs/slurm.md).\n\n"
         "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",

@@ -5,6 +5,7 @@
  * Progress goes to stderr, the settings that were measured to stdout. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/analysis.h"
@@ -17,6 +18,7 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "port/proc.h"
+#include "report/plot/figure.h"
 #include "report/text/format.h"
 #include "report/print/print.h"
 #include "report/text/reports.h"
@@ -24,6 +26,7 @@
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 #include "runner/sweep_dry_run.h"
+#include "runner/sweep_preset.h"
 
 static struct sweep_options args = {.max_repeats = 10,
                                     .until_pct = UNKNOWN,
@@ -263,6 +266,23 @@ static int show_result(const char *directory)
     return err == ERR_NO_DATA && !code ? EXIT_FAILED : code;
 }
 
+extern const struct command command_plot;
+extern const struct command command_report;
+
+/* The page and the plots of a study, by the commands that make them, which print their paths. */
+static int draw_study(const char *directory)
+{
+    struct error why = {0};
+    char *report[] = {"report", (char *)directory, NULL};
+    char *plot[] = {"plot", (char *)directory, NULL};
+    if (!args.preset || args.quiet || format_is_data(&args.format))
+        return EXIT_DONE;
+    int code = command_call(&command_report, 2, report);
+    if (!code && gnuplot_available(&why) == ERR_OK)
+        code = command_call(&command_plot, 2, plot);
+    return code;
+}
+
 /* ---- control ---- */
 
 /* Whether nothing is left to measure; showing the result needs no GPU. */
@@ -356,6 +376,8 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         notify("ipw sweep: `ipw sweep --resume %s --retry-failed` retries the failed attempts\n",
                writer->directory);
     int shown = show_result(writer->directory);
+    if (!shown)
+        shown = draw_study(writer->directory);
     return shown ? shown : code;
 }
 
@@ -521,13 +543,49 @@ static int resume(const char **words, size_t count)
     return code;
 }
 
+/* The knobs and the words of the preset, of which the sweep keeps copies, in place of the user's; *expansion has the
+ * strings. */
+static enum err expand_preset(struct sweep_expansion *expansion, const char ***words, size_t *count,
+                              struct error *why)
+{
+    const struct sweep_preset *preset;
+    struct text left_out = {0};
+    if (!args.preset)
+        return ERR_OK;
+    enum err err = sweep_preset_find(args.preset, &preset, why);
+    if (!err)
+        err = sweep_preset_expand(preset, args.knobs.items, args.knobs.count, *words, *count,
+                                  expansion, &left_out, why);
+    if (!err && expansion->knob_count > OPTION_LIST_MAX)
+        err = err_set(why, ERR_USAGE, "too many knobs");
+    for (const char *line = text_get(&left_out), *end; !err && *line; line = end + 1) {
+        end = strchr(line, '\n');
+        notify("ipw sweep: left out: %.*s\n", (int)(end - line), line);
+    }
+    text_release(&left_out);
+    if (err)
+        return err;
+    args.profile = true;
+    args.knobs.count = expansion->knob_count;
+    for (size_t i = 0; i < expansion->knob_count; i++)
+        args.knobs.items[i] = expansion->knobs[i];
+    *words = (const char **)expansion->words;
+    *count = expansion->word_count;
+    if (!args.quiet)
+        notify("ipw sweep: %s: %s\n", preset->name, preset->summary);
+    return ERR_OK;
+}
+
 static int begin(const char **words, size_t count)
 {
     struct sweep sweep = {0};
     struct run_writer writer;
     struct sweep_control *control = NULL;
+    struct sweep_expansion expansion = {0};
     struct error why = {0};
-    enum err err = sweep_plan_make(&args, &sweep, words, count, &why);
+    enum err err = expand_preset(&expansion, &words, &count, &why);
+    if (!err)
+        err = sweep_plan_make(&args, &sweep, words, count, &why);
     int code;
     if (!err && !args.slurm.on)
         err = args.dry_run ? check_plan(&sweep, &why) : take_control(&sweep, true, &control, &why);
@@ -544,10 +602,13 @@ static int begin(const char **words, size_t count)
         run_writer_close(&writer);
     }
     sweep_release(&sweep);
+    sweep_expansion_release(&expansion);
     return code;
 }
 
 static const struct option_row ROWS[] = {
+    TEXT_ROW("preset", args.preset, "NAME",
+             "a study: its knobs and options of `ipw profile` (`ipw list studies`)"),
     LIST_ROW("knob", args.knobs, "NAME=VALUES",
              "values of {NAME}: 1,2,4 or 600-1200:150; may be repeated"),
     FLAG_ROW("paired", args.paired, "pair the values by position (default: all combinations)"),
@@ -619,12 +680,11 @@ static const struct option_row ROWS[] = {
 static int check_given(void)
 {
     static const char *const RECORDED[] = {
-        "knob",        "paired",         "list",           "mode",
-        "min-clock",   "probes",         "objective",      "profile",
-        "control",     "until-pct",      "max-repeats",    "warmup",
-        "reruns",      "cooldown-c",     "cooldown-s",     "idle",
-        "seed",        "output-dir",     "devices",        "sensors",
-        "sample-rate", "require-energy", "cooldown-min-c", "cooldown-limit-s",
+        "preset",     "knob",        "paired",         "list",           "mode",
+        "min-clock",  "probes",      "objective",      "profile",        "control",
+        "until-pct",  "max-repeats", "warmup",         "reruns",         "cooldown-c",
+        "cooldown-s", "idle",        "seed",           "output-dir",     "devices",
+        "sensors",    "sample-rate", "require-energy", "cooldown-min-c", "cooldown-limit-s",
         NULL};
     static const char *const PROBE[] = {"probes", "objective", NULL};
     static const char *const MAX[] = {"max-repeats", NULL};
@@ -662,6 +722,8 @@ static int check_given(void)
 static const char *conflict_of_options(void)
 {
     bool clocks = sweep_plan_mode_is(&args, "dvfs") || sweep_plan_mode_is(&args, "probe");
+    if (args.preset && (args.list || args.paired || !sweep_plan_mode_is(&args, "custom")))
+        return "--preset gives the knobs: omit --list, --paired and --mode";
     if (args.list && (args.knobs.count || args.paired || !sweep_plan_mode_is(&args, "custom")))
         return "--list gives all knobs and settings: omit --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
@@ -700,7 +762,7 @@ static int sweep_main(const char **words, size_t count)
     if (args.restore)
         return count ? usage_error("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
-    if (!count && !args.resume)
+    if (!count && !args.resume && !args.preset)
         return usage_error(args.profile ? "missing options of `ipw profile`" : "missing command");
     const char *conflict = conflict_of_options();
     if (conflict)
@@ -722,6 +784,9 @@ const struct command command_sweep = {
         "setting is measured by `ipw run` or, with --profile, by `ipw profile`, in random order.\n"
         "A command that fails is recorded with its exit status, and the sweep continues; the exit\n"
         "status of the sweep is then 1.\n\n"
+        "--preset NAME is a whole study (`ipw list studies`): what it varies, and the options of\n"
+        "`ipw profile` that it takes. --knob replaces the values of a knob, and options after --\n"
+        "replace its options: `ipw sweep --preset sd-schedulers -- --model DIR`.\n\n"
         "The sweep is a directory with a run for each attempt; `ipw analyze`, `compare`, `plot`\n"
         "and `report` read it. After an interruption or a kill, --resume SWEEP runs the remaining\n"
         "attempts.\n\n"

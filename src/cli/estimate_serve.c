@@ -182,7 +182,7 @@ static void show_progress(unsigned done, unsigned all)
 static enum err check_candidates(const struct serve_command *command,
                                  const struct workload_spec *spec, struct error *why)
 {
-    struct workload first;
+    struct estimate_workload first;
     enum err err = workload_make(spec, &first, why);
     if (err)
         return err;

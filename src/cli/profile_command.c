@@ -13,6 +13,8 @@
 #include "runner/host_report.h"
 #include "sampler/session.h"
 #include "stats/sequential.h"
+#include "workloads/batch.h"
+#include "workloads/workload.h"
 
 static const struct profile_command *command; /* the running command */
 
@@ -31,6 +33,49 @@ static bool ask_to_overwrite(const char *path)
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 
+/* ---- the workload ---- */
+
+/* The workload of language models is a client, a model and a dataset that exist without it. */
+static const char TEXT_WORKLOAD[] = "text", TEXT_MODEL[] = "ipw-1m-q8_0";
+
+static void set_default(const char **option, const char *value)
+{
+    if (!*option)
+        *option = value;
+}
+
+static int complete_workload(struct profile_command *given)
+{
+    struct profile_options *profile = &given->profile;
+    struct error why = {0};
+    if (!given->workload)
+        return 0;
+    bool is_text = str_equal(given->workload, TEXT_WORKLOAD);
+    const char *client = is_text ? "llama" : workload_client.name;
+    if (profile->client && !str_equal(profile->client, client))
+        return print_error(EXIT_USAGE, "--workload %s runs in this process, with the client %s",
+                           given->workload, client);
+    profile->client = client;
+    if (is_text) {
+        set_default(&profile->model, TEXT_MODEL);
+        return 0;
+    }
+    const struct workload_driver *driver = workload_driver_find(given->workload, &why);
+    if (!driver)
+        return print_failure(&why);
+    profile->workload = driver;
+    set_default(&profile->model, driver->default_model);
+    set_default(&profile->dataset, driver->default_dataset);
+    const char *batch = params_get(&profile->client_params, WORKLOAD_BATCH);
+    uint64_t size;
+    if (batch && !profile->concurrency && parse_u64(batch, &size) == ERR_OK && size <= BATCH_MAX)
+        profile->concurrency = (unsigned)size;
+    if (!profile->model || !profile->dataset)
+        return print_error(EXIT_USAGE, "--workload %s needs %s", driver->name,
+                           profile->model ? "--dataset" : "--model");
+    return 0;
+}
+
 /* ---- the command ---- */
 
 int profile_command_complete(struct profile_command *given)
@@ -42,10 +87,14 @@ int profile_command_complete(struct profile_command *given)
         code = check_db(given->db, false);
     if (code)
         return code;
+    code = complete_workload(given);
+    if (code)
+        return code;
+    set_default(&profile->dataset, "builtin");
     if (is_known(given->measure.idle_s))
         profile->idle_s = given->measure.idle_s;
     if (!profile->client || !profile->model)
-        return usage_error(profile->client ? "missing --model" : "missing --client");
+        return usage_error(profile->client ? "missing --model" : "missing --client or --workload");
     if (profile->judge_unread && !profile->judge_model)
         return print_error(EXIT_USAGE, "--judge-unread needs a judge: --eval-model NAME");
     if (given->resume && (given->overwrite || given->yes))

@@ -20,6 +20,7 @@ struct profile_command {
     struct failed_limit max_failed;
     struct format_options format;
     bool resume, overwrite, yes, quiet;
+    const char *workload; /* --workload; NULL: none */
     const char *output;
     const char *db; /* database to push to; NULL: none */
     struct against_options against;
@@ -34,8 +35,7 @@ struct profile_command {
      .runs = 1,                                                                                    \
      .tariff = TARIFF_NONE,                                                                        \
      .measure = {.idle_s = UNKNOWN},                                                               \
-     .profile = {.dataset = "builtin",                                                             \
-                 .repeat = 1,                                                                      \
+     .profile = {.repeat = 1,                                                                      \
                  .warmup_queries = 3,                                                              \
                  .retries = 3,                                                                     \
                  .timeout_s = 600,                                                                 \

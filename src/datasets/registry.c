@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "datasets/dataset.h"
+#include "engine/shipped.h"
 #include "port/file.h"
 
 #define DATASET(name) extern const struct dataset_driver dataset_##name;
@@ -136,6 +137,24 @@ static void add_preset_params(struct plan *plan)
     params_release(&all);
 }
 
+/* path=shipped:data/scenes of a preset is a path of the files that ipw ships. */
+static enum err find_shipped(struct plan *plan, struct error *why)
+{
+    static const char MARK[] = "shipped:";
+    const char *path = params_get(&plan->params, "path");
+    if (!path || !str_starts(path, MARK))
+        return ERR_OK;
+    char *found = shipped_data(path + sizeof MARK - 1);
+    if (!found)
+        return err_set(why, ERR_NOT_FOUND,
+                       "dataset %s: %s is not installed: IPW_MODELS names the folder of the "
+                       "shipped models",
+                       plan->preset->name, path + sizeof MARK - 1);
+    params_set(&plan->params, "path", found);
+    free(found);
+    return ERR_OK;
+}
+
 static enum err choose_driver(struct plan *plan, const char *name, const struct params *given,
                               struct error *why)
 {
@@ -163,6 +182,10 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
     bool is_named = plan->preset || find_driver(name);
     if (plan->preset)
         add_preset_params(plan);
+    if (plan->preset)
+        err = find_shipped(plan, why);
+    if (err)
+        return err;
     if (!is_named)
         params_set(&plan->params, "path", name);
     params_copy(&plan->params, given);

@@ -3,9 +3,7 @@
  * All sequences of a context are decoded in lockstep with the same tokens: this reproduces a batch of requests for
  * measurements.  Before a context is created, its memory is compared with what is available, because the OOM killer
  * would later end this process, or another one. */
-#define _GNU_SOURCE
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/llama_api.h"
 #include "port/fs.h"
+#include "port/thread.h"
 
 enum { SEQUENCES_MAX = 256, THREADS_MAX = 512 }; /* limits of the library */
 
@@ -120,19 +119,12 @@ static bool watch_node(struct ggml_tensor *node, bool ask, void *data)
 
 /* ---- opening ---- */
 
-static int usable_cores(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count > 0 ? count : 1;
-}
-
 static enum err set_params(struct llama_context_params *params, const struct engine_model *model,
                            const struct engine_context_options *options, struct error *why)
 {
     uint32_t sequences = options->sequences ? options->sequences : 1;
     uint32_t each = options->context ? options->context : (uint32_t)model->facts.trained_context;
-    int threads = options->threads ? options->threads : usable_cores();
+    int threads = options->threads ? options->threads : thread_cpu_count();
     if (sequences > SEQUENCES_MAX)
         return err_set(why, ERR_USAGE, "%u sequences: the limit is %d", sequences, SEQUENCES_MAX);
     if ((uint64_t)each * sequences > INT32_MAX)

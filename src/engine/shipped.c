@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/memory.h"
@@ -17,8 +19,19 @@
 #define IPW_MODELS_FOLDERS ""
 #endif
 
-static const char SUFFIX[] = ".gguf";
-enum { SUFFIX_LENGTH = sizeof SUFFIX - 1 };
+/* What a kind of model is stored as. */
+struct storage {
+    const char *suffix;
+    const char *description;       /* of a file, for messages */
+    const char *const *subfolders; /* of each folder; ends with NULL */
+    bool has_directories;          /* a model may be a directory, without the suffix */
+};
+
+static const char *const GGUF_SUBFOLDERS[] = {"", NULL};
+static const char *const ONNX_SUBFOLDERS[] = {"vision", "speech", "text", "diffusion", NULL};
+static const struct storage GGUF = {".gguf", "a GGUF file", GGUF_SUBFOLDERS, false};
+static const struct storage ONNX = {".onnx", "an ONNX file or a directory of them", ONNX_SUBFOLDERS,
+                                    true};
 
 char *shipped_path(const char *relative)
 {
@@ -35,7 +48,7 @@ char *shipped_path(const char *relative)
 }
 
 /* The directories in search order, separated by colons. */
-static void list_folders(struct text *out)
+static void list_roots(struct text *out)
 {
     const char *given = getenv("IPW_MODELS");
     if (given && *given) {
@@ -50,7 +63,7 @@ static void list_folders(struct text *out)
 }
 
 /* The next directory of the list, from *at on, to be freed; NULL at its end. */
-static char *next_folder(const char **at)
+static char *next_root(const char **at)
 {
     size_t length = strcspn(*at, ":");
     if (length == 0)
@@ -58,6 +71,20 @@ static char *next_folder(const char **at)
     char *folder = xstrndup(*at, length);
     *at += length + ((*at)[length] == ':');
     return folder;
+}
+
+/* The folders that may have models of a kind, in search order. */
+static void list_folders(const struct storage *storage, struct shipped_names *out)
+{
+    struct text roots = {0};
+    char *root;
+    *out = (struct shipped_names){0};
+    list_roots(&roots);
+    for (const char *at = text_get(&roots); (root = next_root(&at)); free(root))
+        for (const char *const *subfolder = storage->subfolders; *subfolder; subfolder++)
+            *XADD(out->items, out->count, out->capacity) =
+                **subfolder ? path_join(root, *subfolder) : xstrdup(root);
+    text_release(&roots);
 }
 
 static bool has_file(const struct shipped_names *names, const char *file, size_t length)
@@ -73,33 +100,58 @@ static void add(struct shipped_names *names, const char *file, size_t length)
     *XADD(names->items, names->count, names->capacity) = xstrndup(file, length);
 }
 
-static void list_in(const char *folder, struct shipped_names *out)
+static bool is_directory(const char *folder, const char *name)
+{
+    struct stat status;
+    char *path = path_join(folder, name);
+    bool is = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    free(path);
+    return is;
+}
+
+/* The length of the model's name in that of an entry of a folder; 0: no model. */
+static size_t name_length(const struct storage *storage, const char *folder, const char *entry)
+{
+    size_t length = strlen(entry), suffix = strlen(storage->suffix);
+    if (length > suffix && str_ends(entry, storage->suffix))
+        return length - suffix;
+    bool may_be = storage->has_directories && entry[0] != '.';
+    return may_be && is_directory(folder, entry) ? length : 0;
+}
+
+static void list_in(const struct storage *storage, const char *folder, struct shipped_names *out)
 {
     DIR *dir = opendir(folder);
     const struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
-        size_t length = strlen(entry->d_name);
-        if (length <= SUFFIX_LENGTH || !str_equal(entry->d_name + length - SUFFIX_LENGTH, SUFFIX))
-            continue;
-        length -= SUFFIX_LENGTH;
-        if (!has_file(out, entry->d_name, length))
+        size_t length = name_length(storage, folder, entry->d_name);
+        if (length > 0 && !has_file(out, entry->d_name, length))
             add(out, entry->d_name, length);
     }
     if (dir)
         closedir(dir);
 }
 
-void shipped_list(struct shipped_names *out)
+static void list_models(const struct storage *storage, struct shipped_names *out)
 {
-    struct text folders = {0};
-    char *folder;
+    struct shipped_names folders;
     *out = (struct shipped_names){0};
-    list_folders(&folders);
-    for (const char *at = text_get(&folders); (folder = next_folder(&at)); free(folder))
-        list_in(folder, out);
-    text_release(&folders);
+    list_folders(storage, &folders);
+    for (size_t i = 0; i < folders.count; i++)
+        list_in(storage, folders.items[i], out);
+    shipped_names_release(&folders);
     if (out->count > 0)
         qsort(out->items, out->count, sizeof *out->items, compare_strings);
+}
+
+void shipped_list(struct shipped_names *out)
+{
+    list_models(&GGUF, out);
+}
+
+void shipped_list_onnx(struct shipped_names *out)
+{
+    list_models(&ONNX, out);
 }
 
 void shipped_names_release(struct shipped_names *names)
@@ -108,38 +160,45 @@ void shipped_names_release(struct shipped_names *names)
     *names = (struct shipped_names){0};
 }
 
-static enum err not_found(const char *name, struct error *why)
+static enum err not_found(const struct storage *storage, const char *name, struct error *why)
 {
     struct shipped_names names;
     enum err err;
-    shipped_list(&names);
+    list_models(storage, &names);
     if (names.count)
         err = registry_unknown("model", name, (const char *const *)names.items, names.count,
                                ERR_NOT_FOUND, why);
     else
-        err = err_set(why, ERR_NOT_FOUND, "no file %s: expected the path of a GGUF file", name);
+        err = err_set(why, ERR_NOT_FOUND, "no file %s: expected the path of %s", name,
+                      storage->description);
     shipped_names_release(&names);
     return err;
 }
 
-/* NULL: in none of them. */
-static char *find_in_folders(const char *name)
+/* NULL: no such model in the folder. */
+static char *find_in(const struct storage *storage, const char *folder, const char *name)
 {
-    struct text folders = {0};
-    char *folder, *found = NULL;
-    list_folders(&folders);
-    for (const char *at = text_get(&folders); !found && (folder = next_folder(&at)); free(folder)) {
-        char *path = xformat("%s/%s%s", folder, name, SUFFIX);
-        if (access(path, F_OK) == 0)
-            found = path;
-        else
-            free(path);
-    }
-    text_release(&folders);
+    char *path = xformat("%s/%s%s", folder, name, storage->suffix);
+    if (access(path, F_OK) == 0)
+        return path;
+    free(path);
+    return storage->has_directories && is_directory(folder, name) ? path_join(folder, name) : NULL;
+}
+
+/* NULL: in none of them. */
+static char *find_in_folders(const struct storage *storage, const char *name)
+{
+    struct shipped_names folders;
+    char *found = NULL;
+    list_folders(storage, &folders);
+    for (size_t i = 0; i < folders.count && !found; i++)
+        found = find_in(storage, folders.items[i], name);
+    shipped_names_release(&folders);
     return found;
 }
 
-enum err shipped_find(const char *name, char **path, struct error *why)
+static enum err find(const struct storage *storage, const char *name, char **path,
+                     struct error *why)
 {
     *path = NULL;
     if (access(name, F_OK) == 0)
@@ -147,6 +206,32 @@ enum err shipped_find(const char *name, char **path, struct error *why)
     else if (strchr(name, '/'))
         return err_set(why, ERR_NOT_FOUND, "no file %s: %s", name, strerror(errno));
     else if (*name)
-        *path = find_in_folders(name);
-    return *path ? ERR_OK : not_found(name, why);
+        *path = find_in_folders(storage, name);
+    return *path ? ERR_OK : not_found(storage, name, why);
+}
+
+enum err shipped_find(const char *name, char **path, struct error *why)
+{
+    return find(&GGUF, name, path, why);
+}
+
+enum err shipped_find_onnx(const char *name, char **path, struct error *why)
+{
+    return find(&ONNX, name, path, why);
+}
+
+char *shipped_data(const char *relative)
+{
+    struct text roots = {0};
+    char *root, *found = NULL;
+    list_roots(&roots);
+    for (const char *at = text_get(&roots); !found && (root = next_root(&at)); free(root)) {
+        found = path_join(root, relative);
+        if (access(found, F_OK) != 0) {
+            free(found);
+            found = NULL;
+        }
+    }
+    text_release(&roots);
+    return found;
 }

@@ -2,7 +2,8 @@
  *
  * The model NAME is the file NAME.gguf in the directory that IPW_MODELS names; without that, in
  * share/ipw/models of the installation, or in models/ of the build or third_party/models of the source
- * tree that ipw was built from.  The caller frees the paths and releases the list. */
+ * tree that ipw was built from.  ONNX models of workloads are in the subfolders vision, speech, text and diffusion of
+ * those, or of models/ of the source tree.  The caller frees the paths and releases the lists. */
 #ifndef IPW_ENGINE_SHIPPED_H
 #define IPW_ENGINE_SHIPPED_H
 
@@ -11,7 +12,7 @@
 #include "core/err.h"
 
 struct shipped_names {
-    char **items; /* sorted, without .gguf */
+    char **items; /* sorted, without .gguf or .onnx */
     size_t count, capacity;
 };
 
@@ -22,6 +23,13 @@ void shipped_names_release(struct shipped_names *names);
 /* The file for a model name or path: that file if it exists or the name contains a slash, otherwise the
  * shipped model.  ERR_NOT_FOUND with similar names. */
 enum err shipped_find(const char *name, char **path, struct error *why) MUST_USE;
+
+/* The same for the ONNX model of a workload: a path, or the shipped file NAME.onnx or directory NAME. */
+enum err shipped_find_onnx(const char *name, char **path, struct error *why) MUST_USE;
+void shipped_list_onnx(struct shipped_names *out);
+
+/* The path of a file or folder of the shipped data ("data/scenes"), to be freed; NULL: it is not there. */
+char *shipped_data(const char *relative);
 
 /* A path relative to the directory of this program; NULL when that is unknown. */
 char *shipped_path(const char *relative);

@@ -69,10 +69,9 @@ struct op_time {
 enum err op_timer_measure(struct op_timer *timer, const struct op_timer_shape *shape,
                           double budget_s, struct op_time *out, struct error *why) MUST_USE;
 
-/* ---- ONNX Runtime: onnxruntime.c ---- */
+/* ---- ONNX Runtime: ort_timer.c ---- */
 
-/* Through its C library, libonnxruntime, loaded at run time: IPW_ONNXRUNTIME_LIB, else from the loader's search
- * path. */
+/* Through its C library, which ort_library.h opens. */
 struct ort_timer;
 
 /* Operators in fp32. */

@@ -46,7 +46,7 @@ bool budget_has_any(const struct budget *budget)
 /* The number of units of the energy limit: requests, of which a batch has several, or samples or tokens. */
 static double energy_units(const struct workload_estimate *estimate)
 {
-    const struct workload *work = estimate->work;
+    const struct estimate_workload *work = estimate->work;
     return work->spec.is_request ? work->batch : work->units;
 }
 

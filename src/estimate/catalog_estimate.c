@@ -60,9 +60,9 @@ static enum err open_model(const struct catalog_question *question, struct model
     return err_set(why, ERR_UNSUPPORTED, "this build has no models");
 }
 
-static enum err estimate_candidate(const struct workload *work, const struct candidates *candidates,
-                                   const struct tariff *tariff, struct result *out,
-                                   struct error *why)
+static enum err estimate_candidate(const struct estimate_workload *work,
+                                   const struct candidates *candidates, const struct tariff *tariff,
+                                   struct result *out, struct error *why)
 {
     struct workload_estimate estimate;
     const struct grid_candidate *first = &candidates->items[0];
@@ -88,7 +88,7 @@ static enum err estimate_model(const struct model *model, const struct catalog_q
         .hardware = &question->hardware, .hardware_count = 1, .precision = question->precision};
     struct candidates candidates = {0};
     struct workload_list list = {0};
-    struct workload work;
+    struct estimate_workload work;
     enum err err = candidates_find(&wanted, &candidates, why);
     if (!err)
         err = workload_list_make(&workload, model, &list, why);

@@ -36,7 +36,7 @@ struct estimate_cost {
 static void find_cost(const struct workload_estimate *estimate, const struct tariff *tariff,
                       struct estimate_cost *out)
 {
-    const struct workload *work = estimate->work;
+    const struct estimate_workload *work = estimate->work;
     const struct workload_spec *spec = &work->spec;
     const struct estimate_totals *of_input = &estimate->total;
     double input = UNKNOWN, output = UNKNOWN, queries = UNKNOWN;

@@ -146,8 +146,9 @@ static void add_item(struct candidates *candidates, const struct candidate_optio
                                            .host_launch_s = 1e-6 * options->host_launch_us}};
 }
 
-enum err candidates_make(const struct candidate_options *options, const struct workload *work,
-                         struct candidates *candidates, struct error *why)
+enum err candidates_make(const struct candidate_options *options,
+                         const struct estimate_workload *work, struct candidates *candidates,
+                         struct error *why)
 {
     candidates->items =
         xcalloc(candidates->hardware_count * (PRECISION_COUNT + 1), sizeof *candidates->items);
@@ -188,7 +189,7 @@ void candidates_release(struct candidates *candidates)
 /* ---- points of the grid ---- */
 
 /* A device that cannot run the workload records the reason in its point; the others continue. */
-static void make_point(const struct hardware *hardware, const struct workload *work,
+static void make_point(const struct hardware *hardware, const struct estimate_workload *work,
                        const struct grid_candidate *candidate, struct workload_bounds *bounds,
                        struct grid_point *out)
 {
@@ -236,7 +237,7 @@ static enum err estimate_workload(const struct workload_spec *spec, unsigned var
                                   const struct candidates *candidates, struct estimate_grid *out,
                                   struct error *why)
 {
-    struct workload *work = &out->works[out->work_count];
+    struct estimate_workload *work = &out->works[out->work_count];
     struct workload_spec run = *spec;
     run.runtime = (enum runtime_id)(variant / 2);
     run.fusion = (enum partition_fusion)(variant % 2);
@@ -399,11 +400,11 @@ void estimate_grid_release(struct estimate_grid *grid)
 
 struct grid_differences estimate_grid_differences(const struct estimate_grid *grid)
 {
-    const struct workload *first = &grid->works[0];
+    const struct estimate_workload *first = &grid->works[0];
     struct workload_demand demand = workload_demand(&first->spec);
     struct grid_differences found = {0};
     for (size_t i = 1; i < grid->work_count; i++) {
-        const struct workload *work = &grid->works[i];
+        const struct estimate_workload *work = &grid->works[i];
         struct workload_demand other = workload_demand(&work->spec);
         found.batches |= work->batch != first->batch;
         found.units |= work->units != first->units;

@@ -59,8 +59,9 @@ enum err candidates_find(const struct candidate_options *options, struct candida
 void candidates_add(struct candidates *candidates, const struct hardware *hardware);
 
 /* Combines devices and precisions into items, once the stored precisions of the model are known. */
-enum err candidates_make(const struct candidate_options *options, const struct workload *work,
-                         struct candidates *candidates, struct error *why) MUST_USE;
+enum err candidates_make(const struct candidate_options *options,
+                         const struct estimate_workload *work, struct candidates *candidates,
+                         struct error *why) MUST_USE;
 void candidates_release(struct candidates *candidates);
 
 /* ---- the grid ---- */
@@ -68,7 +69,7 @@ void candidates_release(struct candidates *candidates);
 struct grid_point {
     struct workload_estimate
         estimate; /* without detail; only hardware and config if it is missing */
-    const struct workload *work;
+    const struct estimate_workload *work;
     size_t device;
     size_t demand;     /* index of its demand */
     size_t rank;       /* among the points of its demand, from 0 */
@@ -78,7 +79,7 @@ struct grid_point {
 };
 
 struct estimate_grid {
-    struct workload *works; /* without their graphs */
+    struct estimate_workload *works; /* without their graphs */
     size_t work_count;
     /* By demand, shorter first; within a demand those within limits first (budget_sort), then by joules per unit,
      * unknown ones last, then points that do not fit; points that cannot run at the end. */

@@ -40,7 +40,7 @@ static void phase_to_result(struct result *result, const char *name,
 static void request_to_result(struct result *result, const struct workload_estimate *estimate,
                               const struct tariff *tariff)
 {
-    const struct workload *work = estimate->work;
+    const struct estimate_workload *work = estimate->work;
     const struct estimate_totals *all = &estimate->total;
     if (!work->spec.is_request) {
         result_null(result, "request");

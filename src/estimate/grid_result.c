@@ -66,7 +66,7 @@ static const char *find_host(const struct estimate_grid *grid, char *words)
 static void grid_view(struct result *result, const struct estimate_grid *grid,
                       const struct budget *budget, const struct estimate_shown *shown)
 {
-    const struct workload *work = &grid->works[0];
+    const struct estimate_workload *work = &grid->works[0];
     const struct workload_spec *spec = &work->spec;
     const struct workload_estimate *first = &grid->items[0].estimate;
     struct budget_count within = budget_count_within(budget, grid);
@@ -96,7 +96,7 @@ static void grid_view(struct result *result, const struct estimate_grid *grid,
 void grid_result_make(const struct estimate_grid *grid, const struct budget *budget,
                       const struct estimate_shown *shown, struct result *out)
 {
-    const struct workload *work = &grid->works[0];
+    const struct estimate_workload *work = &grid->works[0];
     result_begin(out, "estimates");
     result_text(out, "model", work->spec.model->name);
     result_text(out, "unit", work->unit);

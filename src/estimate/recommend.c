@@ -151,7 +151,7 @@ static void try_choice(struct search *search, enum recommend_kind kind,
 static void try_work(struct search *search, enum recommend_kind kind,
                      const struct workload_spec *question, struct trial *out)
 {
-    struct workload work;
+    struct estimate_workload work;
     struct workload_estimate tried;
     struct error lacks = {0};
     *out = (struct trial){0};

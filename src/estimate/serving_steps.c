@@ -162,7 +162,7 @@ static enum err estimate_pass(const struct serving_question *question, enum grap
                               int64_t batch, int64_t length, struct pass_cost *out,
                               struct error *why)
 {
-    struct workload work;
+    struct estimate_workload work;
     struct workload_estimate estimate;
     struct workload_spec spec = *question->spec;
     spec.is_request = false;
@@ -297,7 +297,7 @@ static enum err fill_encoder(const struct serving_question *question, struct ser
 static enum err fill_request(const struct serving_question *question, struct serving_steps *steps,
                              struct error *why)
 {
-    struct workload work;
+    struct estimate_workload work;
     struct workload_estimate estimate;
     struct pass_cost pass;
     struct workload_spec spec = *question->spec;

@@ -38,7 +38,7 @@ static enum err open_model(struct predictor *p, const char *word, struct error *
 }
 
 static struct estimate_config config_of(const struct predictor *p, const struct measured_pass *pass,
-                                        const struct workload *work)
+                                        const struct estimate_workload *work)
 {
     struct estimate_config config = {
         .precision = PRECISION_FP32,
@@ -85,7 +85,7 @@ static void set_runtime(const struct predictor *p, const struct measured_pass *p
 }
 
 static enum err make_workload(struct predictor *p, const struct measured_pass *pass,
-                              struct workload *out, struct error *why)
+                              struct estimate_workload *out, struct error *why)
 {
     enum err err = open_model(p, p->model_word ? p->model_word : pass->model, why);
     if (err)
@@ -103,7 +103,7 @@ static enum err make_workload(struct predictor *p, const struct measured_pass *p
 enum err predictor_predict(struct predictor *predictor, const struct measured_pass *pass,
                            struct prediction *out, struct error *why)
 {
-    struct workload work;
+    struct estimate_workload work;
     struct workload_estimate estimate;
     enum err err = make_workload(predictor, pass, &work, why);
     if (err)
@@ -129,7 +129,7 @@ enum err predictor_predict(struct predictor *predictor, const struct measured_pa
 enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,
                          double *flops, double *bytes, struct error *why)
 {
-    struct workload work;
+    struct estimate_workload work;
     enum err err = make_workload(predictor, pass, &work, why);
     if (err)
         return err;

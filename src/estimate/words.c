@@ -54,7 +54,7 @@ static void precision_words(char *to, const struct workload_estimate *estimate)
 }
 
 /* ", 512 prompt and 128 output tokens", ", decode at context 1024". */
-static void tokens_words(char *to, const struct workload *work)
+static void tokens_words(char *to, const struct estimate_workload *work)
 {
     const struct graph_options *setting = &work->spec.setting;
     to[0] = '\0';
@@ -76,7 +76,7 @@ static void tokens_words(char *to, const struct workload *work)
 
 char *words_setting(char *to, const struct workload_estimate *estimate)
 {
-    const struct workload *work = estimate->work;
+    const struct estimate_workload *work = estimate->work;
     char precision[ESTIMATE_WORDS_MAX];
     char tokens[ESTIMATE_WORDS_MAX];
     char devices[32] = "";
@@ -107,7 +107,7 @@ const char *words_phase(const struct workload_spec *question)
     return question->setting.phase == GRAPH_DECODE ? "decode" : "prefill";
 }
 
-const char *words_unit(const struct workload *work)
+const char *words_unit(const struct estimate_workload *work)
 {
     return strstr(work->unit, "token") ? "token" : work->unit;
 }

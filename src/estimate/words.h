@@ -16,7 +16,7 @@ const char *words_precision(const struct estimate_config *config);
 /* "whole", "request", "prefill", "decode". */
 const char *words_phase(const struct workload_spec *question);
 /* The unit in one word, for column titles: "sample", "token". */
-const char *words_unit(const struct workload *work);
+const char *words_unit(const struct estimate_workload *work);
 /* "NVIDIA H200 SXM 141GB", followed by the power mode: "...@30W". */
 char *words_device(char *to, const struct hardware *hardware);
 

@@ -41,7 +41,7 @@ void workload_spec_run_on(struct workload_spec *spec, const struct hardware *har
 }
 
 /* Combines the precisions of its passes, which differ in their shares of MACs. */
-static void add_file_precision(struct workload *work, const struct workload_pass *pass)
+static void add_file_precision(struct estimate_workload *work, const struct workload_pass *pass)
 {
     double share = work->file.share, before = 0, own = pass->times * pass->partition.total.macs;
     for (const struct workload_pass *p = work->passes; p < pass; p++)
@@ -51,8 +51,8 @@ static void add_file_precision(struct workload *work, const struct workload_pass
         work->file.share = (share * before + work->file.share * own) / (before + own);
 }
 
-static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,
-                         struct error *why)
+static enum err add_pass(struct estimate_workload *work, const struct graph_options *setting,
+                         double times, struct error *why)
 {
     struct workload_pass *pass = &work->passes[work->count];
     *pass = (struct workload_pass){
@@ -111,8 +111,9 @@ static int64_t micro_batches(const struct workload_spec *spec, enum graph_phase 
 }
 
 /* One step of all sequences: if they do not divide evenly, some micro-batches have one more. */
-static enum err add_micro_batches(struct workload *work, const struct graph_options *setting,
-                                  double steps, struct error *why)
+static enum err add_micro_batches(struct estimate_workload *work,
+                                  const struct graph_options *setting, double steps,
+                                  struct error *why)
 {
     int64_t count = micro_batches(&work->spec, setting->phase);
     int64_t each = setting->batch / count, more = setting->batch % count;
@@ -133,7 +134,7 @@ static enum err add_micro_batches(struct workload *work, const struct graph_opti
 
 /* A single prompt passes the stages in chunks.  Their cost is nearly linear in the preceding tokens, so only some are
  * built, as for decode steps. */
-static enum err add_chunks(struct workload *work, const struct graph_options *setting,
+static enum err add_chunks(struct estimate_workload *work, const struct graph_options *setting,
                            struct error *why)
 {
     const struct workload_spec *spec = &work->spec;
@@ -158,8 +159,8 @@ static enum err add_chunks(struct workload *work, const struct graph_options *se
 }
 
 /* One pass of all sequences, or its micro-batches. */
-static enum err add_step(struct workload *work, const struct graph_options *setting, double steps,
-                         struct error *why)
+static enum err add_step(struct estimate_workload *work, const struct graph_options *setting,
+                         double steps, struct error *why)
 {
     if (work->spec.stages < 2)
         return add_pass(work, setting, steps, why);
@@ -179,14 +180,14 @@ static enum err resolve(const struct model *model, struct graph_options *setting
 }
 
 /* Before the options are divided. */
-static enum err resolve_setting(struct workload *work, struct error *why)
+static enum err resolve_setting(struct estimate_workload *work, struct error *why)
 {
     return work->spec.stages < 2 ? ERR_OK : resolve(work->spec.model, &work->spec.setting, why);
 }
 
 /* ---- passes ---- */
 
-static enum err make_pass(struct workload *work, struct error *why)
+static enum err make_pass(struct estimate_workload *work, struct error *why)
 {
     enum err err = resolve_setting(work, why);
     struct graph_options asked = work->spec.setting;
@@ -209,7 +210,7 @@ static enum err make_pass(struct workload *work, struct error *why)
     return ERR_OK;
 }
 
-static enum err make_request(struct workload *work, struct error *why)
+static enum err make_request(struct estimate_workload *work, struct error *why)
 {
     int64_t built[WORKLOAD_STEPS_MAX];
     work->spec.setting.phase = GRAPH_PREFILL;
@@ -241,16 +242,17 @@ static enum err make_request(struct workload *work, struct error *why)
     return err;
 }
 
-enum err workload_make(const struct workload_spec *spec, struct workload *out, struct error *why)
+enum err workload_make(const struct workload_spec *spec, struct estimate_workload *out,
+                       struct error *why)
 {
-    *out = (struct workload){.spec = *spec};
+    *out = (struct estimate_workload){.spec = *spec};
     enum err err = spec->is_request ? make_request(out, why) : make_pass(out, why);
     if (err)
         workload_release(out);
     return err;
 }
 
-void workload_drop_graphs(struct workload *work)
+void workload_drop_graphs(struct estimate_workload *work)
 {
     for (size_t i = 0; i < work->count; i++) {
         partition_release(&work->passes[i].partition);
@@ -259,10 +261,10 @@ void workload_drop_graphs(struct workload *work)
     }
 }
 
-void workload_release(struct workload *work)
+void workload_release(struct estimate_workload *work)
 {
     workload_drop_graphs(work);
-    *work = (struct workload){0};
+    *work = (struct estimate_workload){0};
 }
 
 /* ---- demands ---- */
@@ -282,7 +284,7 @@ static int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-int workload_demand_compare(const struct workload *a, const struct workload *b)
+int workload_demand_compare(const struct estimate_workload *a, const struct estimate_workload *b)
 {
     struct workload_demand first = workload_demand(&a->spec), second = workload_demand(&b->spec);
     int by_prompt = compare(first.prompt, second.prompt);
@@ -664,8 +666,8 @@ void workload_list_release(struct workload_list *list)
     *list = (struct workload_list){0};
 }
 
-enum err workload_list_check(const struct workload_list *list, const struct workload *first,
-                             struct error *why)
+enum err workload_list_check(const struct workload_list *list,
+                             const struct estimate_workload *first, struct error *why)
 {
     const struct graph_options *asked = &list->items[0].setting, *taken = &first->spec.setting;
     if (asked->batch && first->batch != (double)asked->batch)

@@ -58,7 +58,7 @@ struct workload_pass {
     int64_t chunk;            /* index of a chunk, if a pipeline divides the prompt; else 0 */
 };
 
-struct workload {
+struct estimate_workload {
     struct workload_spec spec; /* its setting as resolved by the model */
     struct workload_pass passes[WORKLOAD_PASSES_MAX];
     size_t count, prefill_count; /* passes of the prompt come first */
@@ -70,13 +70,13 @@ struct workload {
     struct graph_notes notes;
 };
 
-enum err workload_make(const struct workload_spec *spec, struct workload *out, struct error *why)
-    MUST_USE;
-void workload_release(struct workload *work);
+enum err workload_make(const struct workload_spec *spec, struct estimate_workload *out,
+                       struct error *why) MUST_USE;
+void workload_release(struct estimate_workload *work);
 
 /* Frees graphs and partitions once no more estimates are needed; the rest stays.  workload_release is still
  * required. */
-void workload_drop_graphs(struct workload *work);
+void workload_drop_graphs(struct estimate_workload *work);
 
 /* The demand on a model, independent of the device: the prompt length, and the longest context.  Estimates of one
  * demand are alternatives; those of different demands are not. */
@@ -86,7 +86,7 @@ struct workload_demand {
 };
 struct workload_demand workload_demand(const struct workload_spec *spec);
 /* For qsort: shorter prompts first, then shorter contexts. */
-int workload_demand_compare(const struct workload *a, const struct workload *b);
+int workload_demand_compare(const struct estimate_workload *a, const struct estimate_workload *b);
 
 /* ---- several workloads ---- */
 
@@ -115,7 +115,7 @@ enum err workload_list_make(const struct workload_options *options, const struct
 void workload_list_release(struct workload_list *list);
 
 /* ERR_USAGE if the graph of the first workload has another batch or length than requested: the file fixes it. */
-enum err workload_list_check(const struct workload_list *list, const struct workload *first,
-                             struct error *why) MUST_USE;
+enum err workload_list_check(const struct workload_list *list,
+                             const struct estimate_workload *first, struct error *why) MUST_USE;
 
 #endif

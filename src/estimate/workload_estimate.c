@@ -46,7 +46,7 @@ static void finish_totals(struct estimate_totals *sums)
 }
 
 /* Decode steps have the same subgraphs: only those of the last step are counted. */
-static bool counts_bounds(const struct workload *work, size_t pass, size_t end)
+static bool counts_bounds(const struct estimate_workload *work, size_t pass, size_t end)
 {
     return pass + 1 == end ||
            work->passes[pass].setting.phase != work->passes[pass + 1].setting.phase;
@@ -83,7 +83,7 @@ static const struct estimate_shipped SHIPPED[] = {
  * was captured with other kernels, and models took 1.7 to 2.8 times as long as the same layers written out. */
 static const struct estimate_shipped UNMASKED = {.above = 0.9, .min = UNKNOWN, .max = UNKNOWN};
 
-static bool may_be_unmasked(const struct workload *work)
+static bool may_be_unmasked(const struct estimate_workload *work)
 {
     const struct workload_spec *spec = &work->spec;
     const struct partition *partition = &work->passes[0].partition;
@@ -94,7 +94,7 @@ static bool may_be_unmasked(const struct workload *work)
 }
 
 /* For decoders the ± needs no correction: 72 and 94 % of 71 published figures lie within one and two of it. */
-static struct estimate_shipped shipped_of(const struct workload *work)
+static struct estimate_shipped shipped_of(const struct estimate_workload *work)
 {
     if (!work->spec.model->has_phases && may_be_unmasked(work))
         return UNMASKED;
@@ -150,7 +150,7 @@ static bool may_be_fastest(enum runtime_id runtime, const struct hardware *hardw
 
 /* On a CPU unfused operators read their operands from nearer caches; on a GPU fused kernels are never slower.  On a CPU
  * llama.cpp has the roofline with and without fusion, unless its operations were timed. */
-static void lower_passes(const struct workload *work, const struct hardware *hardware,
+static void lower_passes(const struct estimate_workload *work, const struct hardware *hardware,
                          const struct estimate_config *config, struct pass_bound *out)
 {
     bool is_plain = runtime_fusion(config->runtime, hardware) == PARTITION_PLAIN;
@@ -167,7 +167,7 @@ static void lower_passes(const struct workload *work, const struct hardware *har
     free(plain_rows);
 }
 
-static void find_fastest(const struct workload *work, const struct hardware *hardware,
+static void find_fastest(const struct estimate_workload *work, const struct hardware *hardware,
                          const struct estimate_config *config, enum precision precision,
                          struct pass_bound *out)
 {
@@ -255,7 +255,7 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
  * highest peak. */
 static void reserve_cache(struct workload_estimate *out)
 {
-    const struct workload *work = out->work;
+    const struct estimate_workload *work = out->work;
     size_t largest = 0;
     if (out->config.stages > 1)
         return;
@@ -271,7 +271,7 @@ static void reserve_cache(struct workload_estimate *out)
 
 static void add_totals(struct workload_estimate *out)
 {
-    const struct workload *work = out->work;
+    const struct estimate_workload *work = out->work;
     sum_passes(out, 0, work->count, &out->total);
     if (!work->spec.is_request)
         return;
@@ -397,7 +397,7 @@ static void spread_pass(struct pass_estimate *estimate, double share_s, int at_o
 /* Micro-batches overlap: the time of a step is divided among its passes in proportion to their separate times. */
 static void spread_steps(struct workload_estimate *out)
 {
-    const struct workload *work = out->work;
+    const struct estimate_workload *work = out->work;
     for (size_t first = 0, end; first < work->count; first = end) {
         double alone_s = 0;
         size_t jobs = 0;
@@ -429,7 +429,7 @@ static void finish_pipeline(struct workload_estimate *out)
 }
 
 /* Share of the MACs of all passes that tensor parallelism divides. */
-static double divided_share(const struct workload *work, int devices)
+static double divided_share(const struct estimate_workload *work, int devices)
 {
     double sharded = 0, all = 0;
     for (size_t i = 0; i < work->count; i++) {
@@ -439,7 +439,8 @@ static double divided_share(const struct workload *work, int devices)
     return devices > 1 && all > 0 ? sharded / all : UNKNOWN;
 }
 
-enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
+enum err workload_estimate_make(const struct estimate_workload *work,
+                                const struct hardware *hardware,
                                 const struct estimate_config *config, bool has_detail,
                                 struct workload_estimate *out, struct error *why)
 {
@@ -447,7 +448,8 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
     return workload_estimate_next(work, hardware, config, &bounds, has_detail, out, why);
 }
 
-enum err workload_estimate_next(const struct workload *work, const struct hardware *hardware,
+enum err workload_estimate_next(const struct estimate_workload *work,
+                                const struct hardware *hardware,
                                 const struct estimate_config *config,
                                 struct workload_bounds *bounds, bool has_detail,
                                 struct workload_estimate *out, struct error *why)
@@ -535,7 +537,7 @@ static enum precision default_precision(const struct hardware *hardware)
     return PRECISION_FP32;
 }
 
-enum precision workload_default_precision(const struct workload *work,
+enum precision workload_default_precision(const struct estimate_workload *work,
                                           const struct hardware *hardware)
 {
     const struct graph_precision *file = &work->file;
@@ -611,7 +613,7 @@ static bool continues(const struct workload_pass *before, const struct workload_
 void workload_estimate_subgraphs(const struct workload_estimate *estimate,
                                  struct subgraph_total **rows, size_t *count)
 {
-    const struct workload *work = estimate->work;
+    const struct estimate_workload *work = estimate->work;
     size_t total = 0, first = 0;
     const struct workload_pass *before = NULL;
     for (size_t i = 0; i < work->count; before = &work->passes[i++])

@@ -39,7 +39,7 @@ struct workload_pipeline {
 };
 
 struct workload_estimate {
-    const struct workload *work;
+    const struct estimate_workload *work;
     const struct hardware *hardware;
     struct estimate_config config;
     enum precision used;
@@ -58,7 +58,8 @@ struct workload_estimate {
     size_t pass_count;            /* made so far */
 };
 
-enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
+enum err workload_estimate_make(const struct estimate_workload *work,
+                                const struct hardware *hardware,
                                 const struct estimate_config *config, bool has_detail,
                                 struct workload_estimate *out, struct error *why) MUST_USE;
 /* The same for several precisions of one workload and device, which share the costs of runtimes in *bounds: zeroed
@@ -66,7 +67,8 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
 struct workload_bounds {
     struct pass_bound passes[PRECISION_COUNT][WORKLOAD_PASSES_MAX];
 };
-enum err workload_estimate_next(const struct workload *work, const struct hardware *hardware,
+enum err workload_estimate_next(const struct estimate_workload *work,
+                                const struct hardware *hardware,
                                 const struct estimate_config *config,
                                 struct workload_bounds *bounds, bool has_detail,
                                 struct workload_estimate *out, struct error *why) MUST_USE;
@@ -79,7 +81,7 @@ bool estimate_offers(const struct hardware *hardware, enum precision precision);
 /* The default precision of a workload on this device: that of its file, if the file states one and the device supports
  * it, except more than 16 bits for a decoder; else fp16 if native, unless bf16 is native too and clearly cheaper; else
  * bf16, fp32, or any native one. */
-enum precision workload_default_precision(const struct workload *work,
+enum precision workload_default_precision(const struct estimate_workload *work,
                                           const struct hardware *hardware);
 
 /* Whether it is known to fit.  The memory of a CPU is a matter of configuration; for another device an unknown capacity

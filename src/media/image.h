@@ -21,8 +21,9 @@ struct image {
 };
 void image_release(struct image *image);
 
-/* A PNG or JPEG by its first bytes, converted to RGB; transparency is blended with black.  ERR_BAD_VALUE names what is
- * wrong with a damaged file ("truncated"), ERR_UNSUPPORTED another format, or how to install the library. */
+/* A PNG or JPEG by its first bytes, converted to RGB; transparency is blended with black, and a JPEG turned by its EXIF
+ * orientation.  ERR_BAD_VALUE names what is wrong with a damaged file ("truncated"), ERR_UNSUPPORTED another format, or
+ * how to install the library. */
 enum err image_decode(const void *bytes, size_t length, struct image *out, struct error *why)
     MUST_USE;
 /* Reads and decodes a file; the path is in *why. */
@@ -33,15 +34,17 @@ enum err image_encode(const struct image *image, struct text *out, struct error 
 /* Whether both libraries can be opened; ERR_UNSUPPORTED says how to install the missing one. */
 enum err image_available(struct error *why) MUST_USE;
 
-/* Separable filters with support scaled for reduction ("antialias"), as in Pillow: rounded to 8 bits after each pass. */
-enum image_filter { IMAGE_NEAREST, IMAGE_BILINEAR, IMAGE_BICUBIC, IMAGE_LANCZOS };
+/* Separable filters with support scaled for reduction ("antialias"), as in Pillow: rounded to 8 bits after each pass.
+ * IMAGE_LINEAR is bilinear without antialiasing, as OpenCV's INTER_LINEAR: equal to it within one level. */
+enum image_filter { IMAGE_NEAREST, IMAGE_BILINEAR, IMAGE_BICUBIC, IMAGE_LANCZOS, IMAGE_LINEAR };
 void image_resize(const struct image *image, uint32_t width, uint32_t height,
                   enum image_filter filter, struct image *out);
-/* The centered rectangle, padded with black where the image is smaller. */
+/* The centered rectangle, padded with black where the image is smaller; the offset of a crop is rounded down, as in
+ * transformers. */
 void image_crop_center(const struct image *image, uint32_t width, uint32_t height,
                        struct image *out);
-/* Resized to fit into a square with its proportions, on a gray of `fill` (114 for YOLO); *scale and the offsets convert
- * a position of the square to one of the image: (x - left) / scale. */
+/* Resized by IMAGE_LINEAR to fit into a square with its proportions, on a gray of `fill` (114 for YOLO), as ultralytics
+ * does; *scale and the offsets convert a position of the square to one of the image: (x - left) / scale. */
 void image_letterbox(const struct image *image, uint32_t side, uint8_t fill, struct image *out,
                      double *scale, double *left, double *top);
 

@@ -187,6 +187,13 @@ nanos thread_cpu(void)
     return (nanos)used.tv_sec * NS_PER_S + used.tv_nsec;
 }
 
+int thread_cpu_count(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count > 0 ? count : 1;
+}
+
 void thread_name(const char *name, int cpu)
 {
     char short_name[16];

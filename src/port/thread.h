@@ -41,6 +41,9 @@ void thread_sleep(nanos length);
 /* CPU time of the calling thread. */
 nanos thread_cpu(void);
 
+/* The number of CPUs on which it may run: 1 or more. */
+int thread_cpu_count(void);
+
 /* Waits for the condition, at most about `limit`; may wake spuriously.  thread_wake ends the waits of all threads. */
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
 void thread_wake(pthread_cond_t *condition);

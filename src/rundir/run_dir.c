@@ -174,6 +174,8 @@ static const struct {
     {RUN_TRACE_DATASET, "state.json", true},
     {RUN_TRACE_DATASET, "data-[0-9]*-of-[0-9]*.arrow", true},
     {RUN_TRACE_DATASET, ".*.tmp", false},
+    {RUN_OUTPUTS, "*.png", true},
+    {RUN_OUTPUTS, ".*.tmp", false},
 };
 
 static bool is_own(const char *folder, const char *name, bool measured_only)
@@ -348,6 +350,8 @@ enum err run_dir_clear(const char *path, struct error *why)
         err = clear_below(directory, RUN_PLOTS, path, why);
     if (!err)
         err = clear_below(directory, RUN_TRACE_DATASET, path, why);
+    if (!err)
+        err = clear_below(directory, RUN_OUTPUTS, path, why);
     if (!err)
         err = clear_folder(fcntl(directory, F_DUPFD_CLOEXEC, 0), "", path, why);
     if (!err && !held) {

@@ -23,6 +23,9 @@ struct text;
 #define RUN_PLOTS    "plots"
 #define RUN_SLURM    "slurm"
 
+/* The folder of the files that a workload generated. */
+#define RUN_OUTPUTS "outputs"
+
 enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
 
 /* Contents of a path: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or something

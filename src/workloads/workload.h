@@ -106,6 +106,11 @@ enum err workload_answer(struct workload *workload, struct workload_query *query
 
 /* ---- the client of a workload (client.c): sends each query of a profile to it ---- */
 
+/* Its own --client-param: queries that run together, for which so many workers send, and how long the first one waits for
+ * the others, in ms. */
+#define WORKLOAD_BATCH       "batch"
+#define WORKLOAD_BATCH_DELAY "batch_delay_ms"
+
 struct client_driver;
 /* Its configuration names the workload. */
 extern const struct client_driver workload_client;

@@ -95,7 +95,7 @@ static bool ends_with(struct slice name, const char *end)
 
 /* Tables of positions and masks that are added to or multiplied with every head.  Trained ones (the position biases of
  * Swin) cannot be distinguished, and are comparatively small. */
-static bool is_computed_table(const struct step *step, const struct onnx_tensor *tensor)
+static bool is_computed_table(const struct step *step, const struct proto_tensor *tensor)
 {
     int wide = 0; /* per-channel weights have one such dimension */
     for (int i = 0; i < tensor->rank; i++)
@@ -122,7 +122,7 @@ static bool is_filler(const struct step *step, struct operand *operand)
 static enum graph_role role_of(const struct step *step, size_t index, struct operand *operand)
 {
     const struct onnx_operator *row = step->row;
-    const struct onnx_tensor *tensor = operand->tensor;
+    const struct proto_tensor *tensor = operand->tensor;
     unsigned bit = index < 16 ? 1u << index : 0;
     enum graph_kind kind = graph_op_kind(step->emitted.op);
     bool takes_weights = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM ||

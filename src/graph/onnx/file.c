@@ -181,7 +181,7 @@ static void add_link(struct onnx_file *file, int32_t value)
 
 static void add_tensor(struct onnx_file *file, int32_t graph, const struct wire *field)
 {
-    struct onnx_tensor tensor;
+    struct proto_tensor tensor;
     const char *wrong = field->number == GRAPH_SPARSE_INITIALIZER
                             ? onnx_tensor_decode_sparse(field->bytes, &tensor)
                             : onnx_tensor_decode(field->bytes, &tensor);

@@ -51,7 +51,7 @@ struct onnx_file {
     struct onnx_node *nodes;
     struct onnx_attribute *attributes;
     struct onnx_value *values;
-    struct onnx_tensor *tensors;
+    struct proto_tensor *tensors;
     int32_t *links; /* values; ONNX_NONE: an omitted input */
     int32_t *table; /* hash table of values by name: open addressing, ONNX_NONE is free */
     size_t function_count, graph_count, node_count, attribute_count, value_count, tensor_count,

@@ -60,7 +60,7 @@ bool fold_constant(struct step *step, double *out, int64_t count)
 bool fold_fill(struct step *step, double *out, int64_t count)
 {
     const struct onnx_attribute *value = step_attribute(step, "value");
-    struct onnx_tensor tensor;
+    struct proto_tensor tensor;
     double fill = 0;
     if (value && value->tensor.start &&
         (onnx_tensor_decode(value->tensor, &tensor) || tensor.elements != 1 ||
@@ -598,7 +598,7 @@ static bool may_be_trained(const struct operand *operand)
 {
     if (!operand_is_weight(operand))
         return false;
-    const struct onnx_tensor *tensor = operand->tensor;
+    const struct proto_tensor *tensor = operand->tensor;
     bool is_byte = tensor->dtype == ONNX_INT8 || tensor->dtype == ONNX_UINT8;
     return is_trained(operand) || (is_byte && tensor->rank > 1);
 }

@@ -12,7 +12,7 @@
 #include "graph/model_files.h"
 #include "graph/onnx/operators.h"
 
-static void set_tensor(struct operand *operand, const struct onnx_tensor *tensor)
+static void set_tensor(struct operand *operand, const struct proto_tensor *tensor)
 {
     operand->has_shape = true;
     operand->dtype = tensor->dtype;

@@ -45,11 +45,11 @@ struct operand {
     bool has_shape;
     int32_t dtype; /* enum onnx_dtype; 0: not known */
     struct shape shape;
-    const double *data;               /* all elements in row-major order; NULL: not known */
-    const struct onnx_tensor *tensor; /* its elements in the file; NULL: none */
-    tensor_id id;                     /* in the graph; GRAPH_NONE: not added yet */
-    struct operand *root;             /* the weight that this is a view or slice of; NULL: itself */
-    const struct operand *viewed;     /* the tensor that this is a view of; NULL: none */
+    const double *data;                /* all elements in row-major order; NULL: not known */
+    const struct proto_tensor *tensor; /* its elements in the file; NULL: none */
+    tensor_id id;                      /* in the graph; GRAPH_NONE: not added yet */
+    struct operand *root;         /* the weight that this is a view or slice of; NULL: itself */
+    const struct operand *viewed; /* the tensor that this is a view of; NULL: none */
     const struct operand_list *others; /* weights concatenated with the root */
     double stored_bytes;               /* size of a packed weight in the file; 0: by its dtype */
     bool is_constant_node; /* from a Constant node, not one of the file's initializers */

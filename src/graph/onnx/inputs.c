@@ -65,7 +65,7 @@ static bool is_channels(const struct onnx_dim *dim)
 }
 
 /* The meaning by name, else by position: the batch comes first, and a tensor with image channels is an image. */
-static enum meaning meaning_of(const struct onnx_type *type, size_t axis, int batch_axis)
+static enum meaning meaning_of(const struct proto_type *type, size_t axis, int batch_axis)
 {
     enum meaning meaning = meaning_of_name(type->dims[axis].name);
     if (meaning != MEANS_NOTHING)
@@ -122,7 +122,7 @@ struct slice inputs_open_dim(const struct infer *infer, int32_t value, int64_t a
 {
     const struct slice none = {0};
     const struct onnx_value *declared = &infer->file->values[value];
-    struct onnx_type type = {0};
+    struct proto_type type = {0};
     if (!declared->info.start || !onnx_type_decode(declared->info, &type))
         return none;
     axis += axis < 0 ? (int64_t)type.rank : 0;
@@ -278,7 +278,7 @@ static enum err input_failed(const struct binding *binding, int32_t value, const
                    model_label(file->values[value].name).text, what);
 }
 
-static enum err bind_dims(struct binding *binding, int32_t value, const struct onnx_type *type,
+static enum err bind_dims(struct binding *binding, int32_t value, const struct proto_type *type,
                           int batch_axis, struct shape *out)
 {
     struct slice name = binding->infer->file->values[value].name;
@@ -321,7 +321,7 @@ static bool parse_shape(const char *text, struct shape *out)
 /* "x [batch, 3, height, width]", with "?" for an unnamed dimension. */
 static void describe_input(const struct infer *infer, int32_t value, struct text *out)
 {
-    struct onnx_type type = {0};
+    struct proto_type type = {0};
     struct slice info = infer->file->values[value].info;
     text_add(out, model_label(infer->file->values[value].name).text);
     if (!info.start || !onnx_type_decode(info, &type) || !type.has_shape) {
@@ -373,7 +373,7 @@ static enum err wrong_shape(const struct binding *binding, const struct param *g
 
 /* The complete shape given for an input; NULL: none.  A single size may be that of a dimension of the name. */
 static const struct param *given_shape(struct binding *binding, int32_t value,
-                                       const struct onnx_type *type)
+                                       const struct proto_type *type)
 {
     const struct params *dims = binding->options->dims;
     struct slice name = binding->infer->file->values[value].name;
@@ -398,7 +398,7 @@ static enum err read_shape(const struct binding *binding, const struct param *gi
 
 /* A given shape must agree with the declared one, and sets the dimensions of the same name in other inputs. */
 static enum err bind_given_shape(struct binding *binding, int32_t value,
-                                 const struct onnx_type *type, const struct param *given)
+                                 const struct proto_type *type, const struct param *given)
 {
     struct operand *operand = &binding->infer->operands[value];
     bool is_dynamic = false;
@@ -437,7 +437,7 @@ static enum err bind_given_shapes(struct binding *binding)
     for (uint32_t i = 0; i < graph->input_count && !err; i++) {
         int32_t value = file->links[graph->first_input + i];
         struct slice info = file->values[value].info;
-        struct onnx_type type = {0};
+        struct proto_type type = {0};
         if (file->values[value].tensor != ONNX_NONE ||
             (info.start && !onnx_type_decode(info, &type)) || type.rank > GRAPH_MAX_RANK)
             continue; /* reported later */
@@ -481,7 +481,7 @@ static int batch_axis_of(const struct infer *infer, int32_t value)
 }
 
 /* A requested batch replaces the declared one. */
-static void replace_batch(struct binding *binding, int axis, const struct onnx_type *type,
+static void replace_batch(struct binding *binding, int axis, const struct proto_type *type,
                           struct shape *shape)
 {
     int64_t requested = binding->options->batch;
@@ -494,7 +494,7 @@ static void replace_batch(struct binding *binding, int axis, const struct onnx_t
 }
 
 /* Shape and batch of an input that has none yet. */
-static enum err bind_declared(struct binding *binding, int32_t value, const struct onnx_type *type)
+static enum err bind_declared(struct binding *binding, int32_t value, const struct proto_type *type)
 {
     struct operand *operand = &binding->infer->operands[value];
     int64_t elements;
@@ -517,7 +517,7 @@ static enum err bind_input(struct binding *binding, int32_t value)
     struct infer *infer = binding->infer;
     struct operand *operand = &infer->operands[value];
     struct slice info = infer->file->values[value].info;
-    struct onnx_type type = {0};
+    struct proto_type type = {0};
     if (info.start && !onnx_type_decode(info, &type))
         return input_failed(binding, value, "has a damaged type");
     if (type.rank > GRAPH_MAX_RANK)
@@ -674,7 +674,7 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
 
 bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out)
 {
-    struct onnx_type type;
+    struct proto_type type;
     struct slice info = infer->file->values[value].info;
     int64_t elements;
     *dtype = 0;

@@ -403,7 +403,7 @@ static enum err open_file(const char *source, struct model *model, struct error 
 }
 
 /* Share of denormal fp32 elements of a tensor, from an evenly spaced sample. */
-static double denormal_share(const struct onnx_tensor *tensor)
+static double denormal_share(const struct proto_tensor *tensor)
 {
     enum { WINDOWS = 16, EACH = 64 };
     size_t count = tensor->raw.length / sizeof(float), denormal = 0;
@@ -421,7 +421,7 @@ static double denormal_share(const struct onnx_tensor *tensor)
 /* Training leaves weights that decay to zero; CPUs multiply denormals in microcode. */
 static void note_denormals(const struct onnx_file *file, struct graph *graph)
 {
-    const struct onnx_tensor *max = NULL;
+    const struct proto_tensor *max = NULL;
     double share = DENORMAL_MIN;
     for (size_t i = 0; i < file->tensor_count; i++) {
         double of = denormal_share(&file->tensors[i]);

@@ -218,7 +218,7 @@ const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements
     return NULL;
 }
 
-static const char *add_dims(struct onnx_tensor *tensor, struct wire field)
+static const char *add_dims(struct proto_tensor *tensor, struct wire field)
 {
     uint64_t value;
     while (wire_scalar(&field, WIRE_VARINT, &value)) {
@@ -230,13 +230,13 @@ static const char *add_dims(struct onnx_tensor *tensor, struct wire field)
 }
 
 /* One entry of external_data: the key "location" names a file. */
-static void read_external(struct slice entry, struct onnx_tensor *tensor)
+static void read_external(struct slice entry, struct proto_tensor *tensor)
 {
     if (slice_is(wire_bytes(entry, ENTRY_KEY), "location"))
         tensor->external = wire_bytes(entry, ENTRY_VALUE);
 }
 
-static const char *read_tensor_field(const struct wire *field, struct onnx_tensor *out)
+static const char *read_tensor_field(const struct wire *field, struct proto_tensor *out)
 {
     bool is_bytes = field->type == WIRE_BYTES;
     if (field->number == TENSOR_DIMS)
@@ -252,7 +252,7 @@ static const char *read_tensor_field(const struct wire *field, struct onnx_tenso
     return NULL;
 }
 
-static const char *end_tensor(const struct wire *wire, const char *wrong, struct onnx_tensor *out)
+static const char *end_tensor(const struct wire *wire, const char *wrong, struct proto_tensor *out)
 {
     if (wrong)
         return wrong;
@@ -260,23 +260,23 @@ static const char *end_tensor(const struct wire *wire, const char *wrong, struct
                             : onnx_check_shape(out->rank, out->dims, &out->elements);
 }
 
-const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out)
+const char *onnx_tensor_decode(struct slice message, struct proto_tensor *out)
 {
     struct wire wire = wire_of(message);
     const char *wrong = NULL;
-    *out = (struct onnx_tensor){.message = message, .name = {"", 0}};
+    *out = (struct proto_tensor){.message = message, .name = {"", 0}};
     while (!wrong && wire_next(&wire))
         wrong = read_tensor_field(&wire, out);
     return end_tensor(&wire, wrong, out);
 }
 
 /* The shape is that of the dense tensor. */
-const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *out)
+const char *onnx_tensor_decode_sparse(struct slice message, struct proto_tensor *out)
 {
     struct wire wire = wire_of(message);
-    struct onnx_tensor values = {.name = {"", 0}};
+    struct proto_tensor values = {.name = {"", 0}};
     const char *wrong = NULL;
-    *out = (struct onnx_tensor){.name = {"", 0}};
+    *out = (struct proto_tensor){.name = {"", 0}};
     while (!wrong && wire_next(&wire)) {
         if (wire.number == SPARSE_VALUES && wire.type == WIRE_BYTES)
             wrong = onnx_tensor_decode(wire.bytes, &values);
@@ -296,7 +296,7 @@ static double element_of(const struct dtype *dtype, uint64_t bits)
     return dtype->is_signed ? (double)((int64_t)(bits << above) >> above) : (double)bits;
 }
 
-bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t count)
+bool onnx_tensor_data(const struct proto_tensor *tensor, double *out, size_t count)
 {
     const struct dtype *dtype = dtype_of(tensor->dtype);
     size_t taken = 0, size = dtype->bytes;
@@ -458,7 +458,7 @@ static bool decode_dim(struct slice message, struct onnx_dim *out)
     return !wire.is_damaged;
 }
 
-static bool decode_shape(struct slice message, struct onnx_type *out)
+static bool decode_shape(struct slice message, struct proto_type *out)
 {
     struct wire wire = wire_of(message);
     struct onnx_dim dim;
@@ -475,7 +475,7 @@ static bool decode_shape(struct slice message, struct onnx_type *out)
     return !wire.is_damaged;
 }
 
-static bool decode_tensor_type(struct slice message, struct onnx_type *out)
+static bool decode_tensor_type(struct slice message, struct proto_type *out)
 {
     struct wire wire = wire_of(message);
     bool is_valid = true;
@@ -490,7 +490,7 @@ static bool decode_tensor_type(struct slice message, struct onnx_type *out)
     return is_valid && !wire.is_damaged;
 }
 
-static bool decode_value_type(struct slice message, struct onnx_type *out)
+static bool decode_value_type(struct slice message, struct proto_type *out)
 {
     struct wire wire = wire_of(message);
     out->is_other = true;
@@ -504,10 +504,10 @@ static bool decode_value_type(struct slice message, struct onnx_type *out)
     return !wire.is_damaged;
 }
 
-bool onnx_type_decode(struct slice message, struct onnx_type *out)
+bool onnx_type_decode(struct slice message, struct proto_type *out)
 {
     struct wire wire = wire_of(message);
-    *out = (struct onnx_type){0};
+    *out = (struct proto_type){0};
     while (wire_next(&wire))
         if (wire.number == INFO_TYPE &&
             (wire.type != WIRE_BYTES || !decode_value_type(wire.bytes, out)))

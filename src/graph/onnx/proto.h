@@ -60,7 +60,7 @@ enum graph_dtype onnx_dtype_in_graph(int32_t dtype);
 
 /* ---- tensors ---- */
 
-struct onnx_tensor {
+struct proto_tensor {
     struct slice name;
     int32_t dtype; /* enum onnx_dtype */
     uint8_t rank;
@@ -72,11 +72,11 @@ struct onnx_tensor {
 };
 
 /* NULL, or the error. */
-const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out) MUST_USE;
-const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *out) MUST_USE;
+const char *onnx_tensor_decode(struct slice message, struct proto_tensor *out) MUST_USE;
+const char *onnx_tensor_decode_sparse(struct slice message, struct proto_tensor *out) MUST_USE;
 
 /* The first `count` elements; false if they are not in the file, or of a dtype that is never a shape. */
-bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t count);
+bool onnx_tensor_data(const struct proto_tensor *tensor, double *out, size_t count);
 
 /* NULL, or the error: a negative dimension, a rank or an element count above the limits. */
 const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements) MUST_USE;
@@ -110,7 +110,7 @@ struct onnx_dim {
     struct slice name; /* name of a dynamic one; empty: it has none */
 };
 
-struct onnx_type {
+struct proto_type {
     int32_t dtype; /* 0: not declared */
     bool is_other; /* not a tensor: a sequence, a map */
     bool has_shape;
@@ -119,6 +119,6 @@ struct onnx_type {
 };
 
 /* Decodes a ValueInfoProto; false if it is corrupt. */
-bool onnx_type_decode(struct slice message, struct onnx_type *out);
+bool onnx_type_decode(struct slice message, struct proto_type *out);
 
 #endif

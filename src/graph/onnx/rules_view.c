@@ -159,7 +159,7 @@ enum err rule_size(struct step *step)
 
 static enum err constant_tensor(struct step *step, struct slice body)
 {
-    struct onnx_tensor *tensor = arena_alloc(&step->infer->arena, sizeof *tensor);
+    struct proto_tensor *tensor = arena_alloc(&step->infer->arena, sizeof *tensor);
     struct operand *out = step_output(step, 0);
     const char *wrong = onnx_tensor_decode(body, tensor);
     if (wrong)
@@ -201,7 +201,7 @@ enum err rule_constant(struct step *step)
 enum err rule_constant_of_shape(struct step *step)
 {
     const struct onnx_attribute *value = step_attribute(step, "value");
-    struct onnx_tensor tensor = {.dtype = ONNX_FLOAT};
+    struct proto_tensor tensor = {.dtype = ONNX_FLOAT};
     struct shape out = {0};
     if (value && value->tensor.start && onnx_tensor_decode(value->tensor, &tensor))
         return step_fail(step, "its value is corrupt");

@@ -2,6 +2,7 @@
  * Markdown. */
 #include "report/text/compare_report.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -191,15 +192,18 @@ static void put_tariff(const struct result *result, const char *indent, struct t
 
 static void put_explanation(const struct result *result, const char *indent, struct text *out)
 {
+    char first[64];
+    chars_copy(first, result_text_at(result->items, "comparisons.0.metrics.energy_per_query.label"));
+    first[0] = (char)tolower((unsigned char)first[0]);
     put_common(common_to_all(result), indent, out);
     put_tariff(result, indent, out);
     text_addf(
         out,
-        "%sp: probability of such a difference by chance; energy per query is tested first, the "
+        "%sp: probability of such a difference by chance; %s is tested first, the "
         "other\n%s%.0f tests are Holm-corrected.\n"
         "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
         "\"equal\".\n",
-        indent, indent, result_number_at(result->items, "view.tests"), indent,
+        indent, first, indent, result_number_at(result->items, "view.tests"), indent,
         result_number_at(result->items, "alpha"));
     put_basis(result, indent, out);
 }

@@ -24,6 +24,8 @@ static const struct kind {
     {"datasets", "sources of questions (--dataset)"},
     {"presets", "public datasets with their fields and grader (--dataset)"},
     {"graders", "check answers (--grader)"},
+    {"workloads", "applications of `ipw profile` and `ipw sweep` (--workload)"},
+    {"studies", "sweeps in one command (`ipw sweep --preset`)"},
     {"agents", "how `ipw agent` runs an agent (--protocol, --exec)"},
     {"tools", "tools that a model may call in `ipw agent` (--tools)"},
     {"analyses", "analyses of `ipw analyze` (--analysis)"},

@@ -188,6 +188,37 @@ static void write_tokens(const struct summary *run, struct text *out)
     text_add(out, "\n");
 }
 
+/* "J 0.0123 per image", of what a workload processed. */
+static void write_per_unit(const struct summary *run, double joules, const char *unit,
+                           const char **before, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    if (!is_known(joules))
+        return;
+    text_addf(out, "%s%s%s per %s", *before, mark_of(run),
+              format_with_error(cell, joules, joules * relative_error(run), "J"), unit);
+    *before = ", ";
+}
+
+static void write_media(const struct summary *run, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    const char *before = "   per unit      ";
+    write_per_unit(run, run->joules_per_image, "image", &before, out);
+    write_per_unit(run, run->joules_per_denoise_step, "denoising step", &before, out);
+    write_per_unit(run, run->joules_per_audio_s, "second of audio", &before, out);
+    if (is_known(run->images_per_s)) {
+        text_addf(out, "%s%s images/s", before, format_plain(cell, run->images_per_s));
+        before = ", ";
+    }
+    if (is_known(run->real_time_factor)) {
+        text_addf(out, "%sreal-time factor %s", before, format_plain(cell, run->real_time_factor));
+        before = ", ";
+    }
+    if (*before == ',')
+        text_add(out, "\n");
+}
+
 /* Why figures per token are missing, how to get them, and chunks instead. */
 static void write_tokens_unknown(const struct summary *run, struct text *out)
 {
@@ -472,6 +503,7 @@ void profile_text(const struct summary *run, bool has_model, bool color, struct 
     write_energy(run, out);
     format_activities(conditions, out);
     write_tokens(run, out);
+    write_media(run, out);
     write_tokens_unknown(run, out);
     write_agent(run, out);
     write_score(run, out);

@@ -115,8 +115,8 @@ static enum err measure_idle_window(struct campaign *c, unsigned threads,
     enum err err = ERR_OK;
     for (int i = 0; i < ATTEMPTS && !err && (i == 0 || out->is_refused || is_too_short(c, window));
          i++) {
-        err = workload_idle_window(&c->model->conditions, length_s, threads, c->cancel, window, out,
-                                   &c->idle, why);
+        err = replay_idle_window(&c->model->conditions, length_s, threads, c->cancel, window, out,
+                                 &c->idle, why);
         length_s *= 2;
     }
     return err;
@@ -157,7 +157,7 @@ static void choose_window(struct campaign *c)
     if (c->window_s > 0)
         return;
     ledger_take(c->session->sampler, c->session->started, now, NULL, &ledger);
-    double period = workload_update_period(c->session, &ledger);
+    double period = replay_update_period(c->session, &ledger);
     c->window_s = fmax(SHORTEST_S, (ATTRIBUTION_UPDATES + 3) * period);
     ledger_release(&ledger);
 }
@@ -189,7 +189,7 @@ static enum err coarsen(struct campaign *c, bool *changed, struct error *why)
     }
     log_info("layers: instrumentation overhead is too high; granularity is now %s",
              layers_granularity_name(model->granularity));
-    return workload_record(&c->workload, model->granularity, why);
+    return replay_record(&c->workload, model->granularity, why);
 }
 
 /* Increases the stride of a setting until its overhead is low.  *again: the granularity changed, and all settings must
@@ -215,7 +215,7 @@ static enum err measure_overhead(struct campaign *c, const struct layers_setting
     *extra_s = *pass_s = INFINITY;
     for (int i = 0; i < TRIES && !err && (i == 0 || *extra_s > OVERHEAD_TARGET * *pass_s); i++) {
         double extra, pass;
-        err = workload_overhead(&c->workload, setting, &extra, &pass, why);
+        err = replay_overhead(&c->workload, setting, &extra, &pass, why);
         *extra_s = fmin(*extra_s, extra);
         *pass_s = fmin(*pass_s, pass);
     }
@@ -234,7 +234,7 @@ static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *ag
         if (setting->phase != phase)
             continue;
         report_progress(c, "measuring instrumentation overhead", setting);
-        err = is_known(extra_s) ? workload_pass_seconds(&c->workload, setting, &pass_s, why)
+        err = is_known(extra_s) ? replay_pass_seconds(&c->workload, setting, &pass_s, why)
                                 : measure_overhead(c, setting, &extra_s, &pass_s, why);
         if (!err)
             err = widen_stride_of(c, setting, extra_s / pass_s, again, why);
@@ -303,8 +303,8 @@ static enum err run_window(struct campaign *c, unsigned setting, bool timed, str
     for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(c, window)));
          i++) {
         c->window_s *= i ? 2 : 1; /* also for all later windows */
-        err = workload_window(c->session, &c->workload, &model->settings[setting], c->window_s,
-                              &c->times[setting], window, why);
+        err = replay_window(c->session, &c->workload, &model->settings[setting], c->window_s,
+                            &c->times[setting], window, why);
     }
     model->window_count += !err;
     return err;
@@ -404,7 +404,7 @@ static void finish(struct campaign *c)
 static enum err measure(struct campaign *c, struct error *why)
 {
     report_progress(c, "recording its compute graphs", NULL);
-    enum err err = workload_record(&c->workload, c->model->granularity, why);
+    enum err err = replay_record(&c->workload, c->model->granularity, why);
     if (!err)
         err = measure_idle(c, why);
     if (!err) {
@@ -423,10 +423,10 @@ static enum err begin(struct campaign *c, struct error *why)
 {
     struct layers_model *model = c->model;
     report_progress(c, "loading", NULL);
-    enum err err = workload_open(&c->workload, model->path, c->options, c->cancel, why);
+    enum err err = replay_open(&c->workload, model->path, c->options, c->cancel, why);
     if (err)
         return err;
-    workload_describe(&c->workload, model);
+    replay_describe(&c->workload, model);
     make_settings(c);
     allocate(c);
     return ERR_OK;
@@ -456,7 +456,7 @@ static enum err measure_model(struct session *session, const struct layers_optio
     for (size_t s = 0; s < LAYERS_SETTINGS_MAX; s++)
         free(campaign.times[s].slots);
     baseline_release(&campaign.idle);
-    workload_close(&campaign.workload);
+    replay_close(&campaign.workload);
     return err;
 }
 

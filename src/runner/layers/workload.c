@@ -78,9 +78,9 @@ static enum err open_contexts(struct layers_workload *workload, const atomic_boo
     return ERR_OK;
 }
 
-enum err workload_open(struct layers_workload *workload, const char *path,
-                       const struct layers_options *options, const atomic_bool *cancel,
-                       struct error *why)
+enum err replay_open(struct layers_workload *workload, const char *path,
+                     const struct layers_options *options, const atomic_bool *cancel,
+                     struct error *why)
 {
     struct engine_model_options how = {.gpu_layers = options->gpu_layers, .cancel = cancel};
     *workload = (struct layers_workload){.options = options};
@@ -95,14 +95,14 @@ enum err workload_open(struct layers_workload *workload, const char *path,
     return open_contexts(workload, cancel, why);
 }
 
-void workload_describe(const struct layers_workload *workload, struct layers_model *model)
+void replay_describe(const struct layers_workload *workload, struct layers_model *model)
 {
     model->facts = *engine_model_facts(workload->model);
     model->context = engine_context_facts(workload->plain)->context;
     model->threads = engine_context_facts(workload->plain)->threads;
 }
 
-void workload_close(struct layers_workload *workload)
+void replay_close(struct layers_workload *workload)
 {
     engine_context_close(workload->plain);
     engine_context_close(workload->timed);
@@ -128,8 +128,8 @@ static enum err compute(struct layers_workload *workload, bool timed, size_t fro
     return err;
 }
 
-enum err workload_record(struct layers_workload *workload, enum layers_granularity granularity,
-                         struct error *why)
+enum err replay_record(struct layers_workload *workload, enum layers_granularity granularity,
+                       struct error *why)
 {
     const struct layers_options *options = workload->options;
     enum err err = ERR_OK;
@@ -215,10 +215,9 @@ static enum err run_passes(struct layers_workload *workload, const struct layers
     return err == ERR_NO_DATA && window->passes ? ERR_OK : err;
 }
 
-enum err workload_window(struct session *session, struct layers_workload *workload,
-                         const struct layers_setting *setting, double length_s,
-                         struct replay_times *times, struct layers_window *window,
-                         struct error *why)
+enum err replay_window(struct session *session, struct layers_workload *workload,
+                       const struct layers_setting *setting, double length_s,
+                       struct replay_times *times, struct layers_window *window, struct error *why)
 {
     window->passes = 0;
     window->energy = energy_unknown("not measured: this window was instrumented for timing");
@@ -263,9 +262,8 @@ static enum err timed_pass(struct layers_workload *workload, bool timed,
     return err;
 }
 
-enum err workload_pass_seconds(struct layers_workload *workload,
-                               const struct layers_setting *setting, double *pass_s,
-                               struct error *why)
+enum err replay_pass_seconds(struct layers_workload *workload, const struct layers_setting *setting,
+                             double *pass_s, struct error *why)
 {
     return timed_pass(workload, false, setting, NULL, pass_s, why);
 }
@@ -278,8 +276,8 @@ static double shortest_of(const struct pass_durations *durations)
     return shortest;
 }
 
-enum err workload_overhead(struct layers_workload *workload, const struct layers_setting *setting,
-                           double *extra_s, double *pass_s, struct error *why)
+enum err replay_overhead(struct layers_workload *workload, const struct layers_setting *setting,
+                         double *extra_s, double *pass_s, struct error *why)
 {
     enum { FEWEST = 3, MAX = 15 };
     static const double ENOUGH_S = 1;
@@ -351,9 +349,9 @@ static enum err measure_window(struct conditions *conditions, double length_s,
     return ERR_OK;
 }
 
-enum err workload_idle_window(struct conditions *conditions, double length_s, unsigned threads,
-                              const atomic_bool *cancel, struct layers_window *window,
-                              struct layers_idle *out, struct baseline *idle, struct error *why)
+enum err replay_idle_window(struct conditions *conditions, double length_s, unsigned threads,
+                            const atomic_bool *cancel, struct layers_window *window,
+                            struct layers_idle *out, struct baseline *idle, struct error *why)
 {
     pthread_t spinners[SPINNERS_MAX];
     unsigned started = 0;
@@ -382,7 +380,7 @@ enum err workload_idle_window(struct conditions *conditions, double length_s, un
     return ERR_OK;
 }
 
-double workload_update_period(struct session *session, const struct ledger *ledger)
+double replay_update_period(struct session *session, const struct ledger *ledger)
 {
     double longest = 0;
     for (size_t i = 0; i < ledger->count; i++) {

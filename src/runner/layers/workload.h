@@ -1,4 +1,4 @@
-/* A model set up for replays, its measurement windows, and their attribution.  workload_open fills what workload_close
+/* A model set up for replays, its measurement windows, and their attribution.  replay_open fills what replay_close
  * frees, also after a failure; everything else belongs to the caller. */
 #ifndef IPW_RUNNER_LAYERS_WORKLOAD_H
 #define IPW_RUNNER_LAYERS_WORKLOAD_H
@@ -29,17 +29,17 @@ struct layers_workload {
     struct pass_durations *durations; /* durations of passes go here; not owned; may be NULL */
 };
 
-enum err workload_open(struct layers_workload *workload, const char *path,
-                       const struct layers_options *options, const atomic_bool *cancel,
-                       struct error *why) MUST_USE;
-void workload_close(struct layers_workload *workload);
+enum err replay_open(struct layers_workload *workload, const char *path,
+                     const struct layers_options *options, const atomic_bool *cancel,
+                     struct error *why) MUST_USE;
+void replay_close(struct layers_workload *workload);
 
 /* Fills facts, context and threads of a model from the opened one. */
-void workload_describe(const struct layers_workload *workload, struct layers_model *model);
+void replay_describe(const struct layers_workload *workload, struct layers_model *model);
 
 /* Records the compute graphs of every phase, at the granularity. */
-enum err workload_record(struct layers_workload *workload, enum layers_granularity granularity,
-                         struct error *why) MUST_USE;
+enum err replay_record(struct layers_workload *workload, enum layers_granularity granularity,
+                       struct error *why) MUST_USE;
 
 /* ---- windows ---- */
 
@@ -54,31 +54,30 @@ struct replay_times {
 void replay_times_reset(struct replay_times *times, size_t slots);
 
 /* One window of at least length_s.  A plain one gets its energy from the session. */
-enum err workload_window(struct session *session, struct layers_workload *workload,
-                         const struct layers_setting *setting, double length_s,
-                         struct replay_times *times, struct layers_window *window,
-                         struct error *why) MUST_USE;
+enum err replay_window(struct session *session, struct layers_workload *workload,
+                       const struct layers_setting *setting, double length_s,
+                       struct replay_times *times, struct layers_window *window, struct error *why)
+    MUST_USE;
 
 /* Overhead of the stops in a pass, from alternating plain and timed passes: the minimum of each, since background load
  * only adds time. */
-enum err workload_overhead(struct layers_workload *workload, const struct layers_setting *setting,
-                           double *extra_s, double *pass_s, struct error *why) MUST_USE;
+enum err replay_overhead(struct layers_workload *workload, const struct layers_setting *setting,
+                         double *extra_s, double *pass_s, struct error *why) MUST_USE;
 
 /* Duration of one plain pass. */
-enum err workload_pass_seconds(struct layers_workload *workload,
-                               const struct layers_setting *setting, double *pass_s,
-                               struct error *why) MUST_USE;
+enum err replay_pass_seconds(struct layers_workload *workload, const struct layers_setting *setting,
+                             double *pass_s, struct error *why) MUST_USE;
 
 /* An idle window, with the model loaded.  threads 0: nothing runs; otherwise this many threads busy-wait as an engine's
  * threads do at a barrier.  *window gets the energy, *out the mean power.  If other processes ran, *out is refused;
  * otherwise *idle gets a baseline.  ERR_INTERRUPTED if *cancel became true. */
-enum err workload_idle_window(struct conditions *conditions, double length_s, unsigned threads,
-                              const atomic_bool *cancel, struct layers_window *window,
-                              struct layers_idle *out, struct baseline *idle, struct error *why)
+enum err replay_idle_window(struct conditions *conditions, double length_s, unsigned threads,
+                            const atomic_bool *cancel, struct layers_window *window,
+                            struct layers_idle *out, struct baseline *idle, struct error *why)
     MUST_USE;
 
 /* The longest update period of the sensors in the ledger's total; 0 if unknown. */
-double workload_update_period(struct session *session, const struct ledger *ledger);
+double replay_update_period(struct session *session, const struct ledger *ledger);
 
 /* ---- attribution: attribution.c ---- */
 

@@ -30,6 +30,7 @@ struct profile;
 struct result;
 struct trace_recorder;
 struct proxy_options;
+struct workload_driver;
 
 /* Handling of a directory that already holds a run. */
 enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
@@ -70,6 +71,7 @@ struct profile_options {
     const struct proxy_options *proxy;
     void (*listening)(unsigned port, const char *upstream, const char *directory);
     bool is_perplexity; /* score the text of the dataset; nothing is generated or graded */
+    const struct workload_driver *workload; /* whose models run in this process; NULL: a client's */
     const char *client, *model, *dataset;
     const char *base_url; /* NULL for the client's default */
     struct params client_params, dataset_params;

@@ -72,6 +72,9 @@ static void fill_reply(const struct completion *reply, struct record *out)
     out->scored_tokens = count_or_unknown(reply->scored_tokens);
     out->scored_bytes = count_or_unknown(reply->scored_bytes);
     out->negative_log_likelihood = reply->negative_log_likelihood;
+    out->images = reply->images;
+    out->audio_s = reply->audio_s;
+    out->denoise_steps = reply->denoise_steps;
     out->http_status = reply->status ? reply->status : INTEGER_UNKNOWN;
     out->finish_reason = str_or_null(reply->finish_reason);
     if (reply_has_phases(reply)) {

@@ -13,6 +13,7 @@
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
+#include "workloads/workload.h"
 
 struct run_energy run_energy_unknown(const char *note)
 {
@@ -61,6 +62,8 @@ struct jv *resume_settings(const struct profile_options *options, const char *da
     const struct jv_member MEMBERS[] = {
         {"client", jv_new_text(options->client)},
         {"task", jv_new_text(options->is_perplexity ? "perplexity" : NULL)},
+        {options->workload ? "workload" : NULL,
+         options->workload ? jv_new_text(options->workload->name) : NULL},
         {"model", jv_new_text(options->model)},
         {"dataset", jv_new_text(options->dataset)},
         {DATASET_HASH, jv_new_text(dataset_hash[0] ? dataset_hash : NULL)},

@@ -14,6 +14,7 @@
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/session.h"
+#include "workloads/workload.h"
 
 #define TICK (20 * NS_PER_MS)
 
@@ -219,13 +220,16 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
 static enum err prepare_service(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
-    profile->setup.client_driver = client_driver_find(options->client, why);
+    profile->setup.client_driver =
+        options->workload ? &workload_client : client_driver_find(options->client, why);
     if (!profile->setup.client_driver)
         return ERR_USAGE;
     profile->setup.client_config =
         (struct client_config){.base_url = options->base_url,
                                .params = &options->client_params,
-                               .probe_timeout = from_seconds(options->timeout_s)};
+                               .probe_timeout = from_seconds(options->timeout_s),
+                               .workload = options->workload,
+                               .model = options->model};
     profile_begin_phase(profile, "preparing", -1);
     struct preparation *work = XNEW(work);
     work->driver = profile->setup.client_driver;

@@ -24,6 +24,7 @@
 #include "runner/host_report.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
+#include "workloads/workload.h"
 
 /* ---- facts about the model and the machine ---- */
 
@@ -111,6 +112,7 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->dataset_name = profile->setup.dataset_name;
     out->config_task = options->is_perplexity ? "perplexity" : NULL;
     out->config_client = options->client;
+    out->config_workload = options->workload ? options->workload->name : NULL;
     out->config_base_url = str_or_null(profile->setup.base_url);
     out->config_dataset_params.value = profile->report.dataset_params =
         resume_params(&options->dataset_params);
@@ -260,6 +262,19 @@ static void fill_energy(struct profile *profile, const struct sums *sums, struct
     out->decode_joules_per_output_token = energy_per_of(&sums->decode);
 }
 
+/* What a workload processed: images, seconds of audio, denoising steps. */
+static void fill_media(const struct sums *sums, struct summary *out)
+{
+    out->images = sums->images;
+    out->audio_s = sums->audio_s;
+    out->denoise_steps = sums->denoise_steps;
+    out->images_per_s = ratio(sums->images, sums_seconds(sums));
+    out->joules_per_image = energy_per_of(&sums->per_image);
+    out->joules_per_audio_s = energy_per_of(&sums->per_audio_s);
+    out->joules_per_denoise_step = energy_per_of(&sums->per_step);
+    out->real_time_factor = energy_per_of(&sums->seconds_per_audio_s);
+}
+
 /* A resumed run keeps the prices of earlier starts. */
 static struct tariff earlier_tariff(const struct profile_files *files)
 {
@@ -381,6 +396,7 @@ static void fill_figures(struct profile *profile, const struct sums *sums, struc
     fill_intelligence(&profile->report.total, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
+    fill_media(sums, out);
     fill_score(sums, out);
 }
 

@@ -15,6 +15,9 @@ void sums_init(struct sums *sums)
                           .input_tokens = UNKNOWN,
                           .output_tokens = UNKNOWN,
                           .chunk_count = UNKNOWN,
+                          .images = UNKNOWN,
+                          .audio_s = UNKNOWN,
+                          .denoise_steps = UNKNOWN,
                           .prefill_joules = UNKNOWN,
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
@@ -115,6 +118,18 @@ static void add_evaluation(struct sums *sums, const struct record *record)
     else if (expected)
         reason = "the expected answers are long texts: pass --grader f1, rouge_l or judge";
     add_reason(sums->ungraded, reason);
+}
+
+/* What a workload processes instead of tokens. */
+static void add_media(struct sums *sums, const struct record *record)
+{
+    add_known(&sums->images, record->images);
+    add_known(&sums->audio_s, record->audio_s);
+    add_known(&sums->denoise_steps, record->denoise_steps);
+    energy_per_add(&sums->per_image, record->energy.joules, record->images);
+    energy_per_add(&sums->per_audio_s, record->energy.joules, record->audio_s);
+    energy_per_add(&sums->per_step, record->energy.joules, record->denoise_steps);
+    energy_per_add(&sums->seconds_per_audio_s, record->latency_s, record->audio_s);
 }
 
 static void add_energy(struct sums *sums, const struct record *record)
@@ -246,6 +261,7 @@ void sums_add(struct sums *sums, const struct record *record)
                  integer_number(record->scored_bytes));
     add_evaluation(sums, record);
     add_energy(sums, record);
+    add_media(sums, record);
     if (sums->repeats)
         add_asked(sums, record);
     add_statistics(sums, record);

@@ -49,9 +49,12 @@ struct sums {
     double cost;                          /* UNKNOWN without prices */
     struct start_time *starts;            /* by start number, from 1 */
     size_t start_count, start_capacity;
-    uint64_t cut;             /* completed queries truncated at the token limit */
-    double chunk_count;       /* of completed queries; UNKNOWN without any */
-    struct energy_per chunks; /* instead of tokens, which a server may not count */
+    uint64_t cut;                          /* completed queries truncated at the token limit */
+    double images, audio_s, denoise_steps; /* of a workload; UNKNOWN without any */
+    struct energy_per per_image, per_audio_s, per_step;
+    struct energy_per seconds_per_audio_s; /* latency */
+    double chunk_count;                    /* of completed queries; UNKNOWN without any */
+    struct energy_per chunks;              /* instead of tokens, which a server may not count */
     struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
     struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
     struct reason unread[SUMS_REASONS_MAX];   /* why the grader could not read answers */

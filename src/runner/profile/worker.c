@@ -14,6 +14,7 @@
 #include "core/xalloc.h"
 #include "port/proc.h"
 #include "port/thread.h"
+#include "rundir/run_dir.h"
 #include "runner/profile/records.h"
 #include "runner/profile/phases.h"
 #include "runner/profile/state.h"
@@ -295,6 +296,22 @@ static enum err ask_agent(struct worker *worker, const struct query *query,
     return agent->answer(agent->context, &question, reply, why);
 }
 
+/* A generated file becomes one of the run's, and its name the answer; that of a warm-up is dropped. */
+static enum err keep_artifact(const struct worker *worker, const struct query *query,
+                              bool is_warm_up, struct completion *reply, struct error *why)
+{
+    if (!reply->artifact.length)
+        return ERR_OK;
+    char *name = xformat("%s/%s.%s", RUN_OUTPUTS, query->key, reply->artifact_extension);
+    enum err err = is_warm_up
+                       ? ERR_OK
+                       : run_dir_put(worker->profile->files.directory, name, &reply->artifact, why);
+    text_add(&reply->content, name + sizeof RUN_OUTPUTS);
+    text_release(&reply->artifact);
+    free(name);
+    return err;
+}
+
 /* is_warm_up: warms up the model, without an agent. */
 static enum err send_request(struct worker *worker, const struct query *query, bool is_warm_up,
                              struct completion *reply, struct error *why)
@@ -322,6 +339,8 @@ static enum err send_request(struct worker *worker, const struct query *query, b
         err = ask_agent(worker, query, &request, reply, why);
     else
         err = worker->client.driver->ask(&worker->client, &request, reply, why);
+    if (!err)
+        err = keep_artifact(worker, query, is_warm_up, reply, why);
     params_release(&own);
     return err;
 }

@@ -130,22 +130,23 @@ struct requests {
 };
 
 /* Log-uniform ranges. */
-struct workload {
+struct estimate_workload {
     const char *name;
     double prompt[2], pieces[2], step[2];
     bool counts; /* tokens are known */
 };
 
-static const struct workload CHAT = {"chat", {30, 2000}, {4, 64}, {0.012, 0.04}, true},
-                             BRIEF = {"brief", {200, 4000}, {1, 6}, {0.01, 0.03}, true},
-                             UNCOUNTED = {"uncounted", {30, 2000}, {1, 20}, {0.012, 0.04}, false};
+static const struct estimate_workload CHAT = {"chat", {30, 2000}, {4, 64}, {0.012, 0.04}, true},
+                                      BRIEF = {"brief", {200, 4000}, {1, 6}, {0.01, 0.03}, true},
+                                      UNCOUNTED = {
+                                          "uncounted", {30, 2000}, {1, 20}, {0.012, 0.04}, false};
 
 static double between(const double range[2])
 {
     return exp(rng_between(log(range[0]), log(range[1])));
 }
 
-static void add_request(struct requests *r, const struct workload *w, double from)
+static void add_request(struct requests *r, const struct estimate_workload *w, double from)
 {
     assert_true(r->count < REQUESTS_MAX);
     struct scripted_request *q = &r->items[r->count];
@@ -164,7 +165,7 @@ static void add_request(struct requests *r, const struct workload *w, double fro
     q->to = arrivals[q->pieces - 1] + 0.0005;
 }
 
-static void make_requests(struct requests *r, const struct workload *w, int concurrency)
+static void make_requests(struct requests *r, const struct estimate_workload *w, int concurrency)
 {
     memset(r, 0, sizeof *r);
     for (int client = 0; client < concurrency; client++) {
@@ -224,7 +225,7 @@ static double median_of(double *values, size_t count)
 struct sim {
     const struct load *load;
     const struct kind *kind;
-    const struct workload *work;
+    const struct estimate_workload *work;
     double within_min, relative_max;
 };
 

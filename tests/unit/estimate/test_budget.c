@@ -6,18 +6,18 @@
 #include "core/units.h"
 #include "support/unit.h"
 
-static struct workload *work_of(double batch, double units, bool is_request)
+static struct estimate_workload *work_of(double batch, double units, bool is_request)
 {
-    static struct workload work;
-    work = (struct workload){.spec = {.is_request = is_request},
-                             .batch = batch,
-                             .count = 1,
-                             .units = units,
-                             .unit = is_request ? "output token" : "sample"};
+    static struct estimate_workload work;
+    work = (struct estimate_workload){.spec = {.is_request = is_request},
+                                      .batch = batch,
+                                      .count = 1,
+                                      .units = units,
+                                      .unit = is_request ? "output token" : "sample"};
     return &work;
 }
 
-static struct workload_estimate estimate_of(const struct workload *work)
+static struct workload_estimate estimate_of(const struct estimate_workload *work)
 {
     return (struct workload_estimate){.work = work,
                                       .total = {.latency_s = 0.010,

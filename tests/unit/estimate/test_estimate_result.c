@@ -25,7 +25,7 @@ static void estimate_request(const struct estimate_shown *shown, struct result *
 {
     struct model model;
     struct hardware hardware;
-    struct workload work;
+    struct estimate_workload work;
     struct workload_estimate estimate;
     struct error why = {0};
     const struct budget budget = budget_none();

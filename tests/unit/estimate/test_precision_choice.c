@@ -129,7 +129,7 @@ static void a_narrower_precision_is_never_worse(void **state)
     struct error why = {0};
     for (size_t i = 0; i < sizeof WORKS / sizeof *WORKS; i++) {
         struct model model;
-        struct workload work;
+        struct estimate_workload work;
         assert_int_equal(model_open(WORKS[i].model, &model, &why), ERR_OK);
         struct workload_spec question = {.model = &model,
                                          .setting = {.phase = WORKS[i].phase,

@@ -286,7 +286,7 @@ static void close_device(struct device *device)
 /* As in `ipw estimate --phase`. */
 static struct serving_cost pass_of(const struct device *device, struct graph_options setting)
 {
-    struct workload work;
+    struct estimate_workload work;
     struct workload_estimate estimate;
     struct error why = {0};
     struct workload_spec spec = device->spec;

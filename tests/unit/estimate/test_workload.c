@@ -3,7 +3,8 @@
 
 #include "support/unit.h"
 
-static void make_request(struct model *model, int64_t prompt, int64_t output, struct workload *out)
+static void make_request(struct model *model, int64_t prompt, int64_t output,
+                         struct estimate_workload *out)
 {
     struct error why = {0};
     struct workload_spec question = {.model = model,
@@ -22,7 +23,7 @@ static void sampled_decode_steps_are_weighted_to_all_steps(void **state)
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
     for (size_t i = 0; i < sizeof OUTPUTS / sizeof *OUTPUTS; i++) {
-        struct workload workload;
+        struct estimate_workload workload;
         double steps = 0, contexts = 0, wanted = 0;
         make_request(&model, 17, OUTPUTS[i], &workload);
         assert_int_equal(workload.passes[0].setting.phase, GRAPH_PREFILL);
@@ -46,7 +47,7 @@ static void sampled_decode_steps_are_weighted_to_all_steps(void **state)
 static void a_short_output_has_every_decode_step(void **state)
 {
     struct model model;
-    struct workload workload;
+    struct estimate_workload workload;
     struct error why = {0};
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
@@ -64,7 +65,7 @@ static void a_short_output_has_every_decode_step(void **state)
 static void a_request_over_the_context_limit_is_rejected(void **state)
 {
     struct model model;
-    struct workload workload;
+    struct estimate_workload workload;
     struct error why = {0};
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);

@@ -10,7 +10,8 @@
 
 #include "core/text.h"
 #include "core/xalloc.h"
-#include "port/dl.h"
+#include "engine/ort_api.h"
+#include "engine/ort_library.h"
 
 enum {
     LONG = 9, /* operators of the longer model */
@@ -24,117 +25,39 @@ enum {
     LRN_CHANNELS = 64,
 };
 
-/* ---- the library ----
- *
- * Its functions are a table of fixed order, of which these are used. */
-
-struct ort_status;
-struct ort_env;
-struct ort_session;
-struct ort_options;
-struct ort_value;
-struct ort_memory;
-
-struct ort_api {
-    void *unused_0[2];
-    const char *(*error_message)(const struct ort_status *);
-    struct ort_status *(*create_env)(int level, const char *name, struct ort_env **);
-    void *unused_4[4];
-    struct ort_status *(*create_session)(const struct ort_env *, const void *, size_t,
-                                         const struct ort_options *, struct ort_session **);
-    struct ort_status *(*run)(struct ort_session *, const void *options, const char *const *inputs,
-                              const struct ort_value *const *, size_t, const char *const *outputs,
-                              size_t, struct ort_value **);
-    struct ort_status *(*create_options)(struct ort_options **);
-    void *unused_11[13];
-    struct ort_status *(*set_intra_threads)(struct ort_options *, int);
-    struct ort_status *(*set_inter_threads)(struct ort_options *, int);
-    void *unused_26[23];
-    struct ort_status *(*create_tensor)(const struct ort_memory *, void *, size_t, const int64_t *,
-                                        size_t, int type, struct ort_value **);
-    void *unused_50[19];
-    struct ort_status *(*create_memory)(int allocator, int type, struct ort_memory **);
-    void *unused_70[22];
-    void (*release_env)(struct ort_env *);
-    void (*release_status)(struct ort_status *);
-    void (*release_memory)(struct ort_memory *);
-    void (*release_session)(struct ort_session *);
-    void (*release_value)(struct ort_value *);
-    void *unused_97[3];
-    void (*release_options)(struct ort_options *);
-};
-
-struct ort_base {
-    const struct ort_api *(*get_api)(uint32_t version);
-    const char *(*get_version)(void);
-};
-
-enum { LOG_FATAL = 4, API_VERSION = 1, DEVICE_ALLOCATOR = 0, MEMORY_DEFAULT = 0 };
-
 struct ort_timer {
-    struct dl dl;
+    const struct ort_library *library;
     const struct ort_api *api;
-    const char *version;
-    struct ort_env *env;
-    struct ort_memory *memory;
     unsigned threads;
 };
 
-static enum err check(const struct ort_timer *timer, struct ort_status *status, struct error *why)
+static enum err check(struct ort_status *status, struct error *why)
 {
-    if (!status)
-        return ERR_OK;
-    enum err err =
-        err_set(why, ERR_UNSUPPORTED, "ONNX Runtime: %s", timer->api->error_message(status));
-    timer->api->release_status(status);
-    return err;
+    struct error reason;
+    enum err err = ort_check(status, &reason, "ONNX Runtime");
+    return err ? err_set(why, ERR_UNSUPPORTED, "%s", reason.text) : ERR_OK;
 }
 
 enum err ort_timer_open(unsigned threads, struct ort_timer **out, struct error *why)
 {
-    static const char *const NAMES[] = {"libonnxruntime.so.1", "libonnxruntime.so", NULL};
-    const struct ort_base *(*get_base)(void) = NULL;
-    const struct dl_symbol symbol = {"OrtGetApiBase", &get_base, true};
-    struct ort_timer *timer = XNEW(timer);
-    timer->threads = threads;
-    enum err err = dl_open(&timer->dl, "IPW_ONNXRUNTIME_LIB", NAMES, why);
-    if (err) {
-        free(timer);
-        return err_set(why, ERR_UNSUPPORTED,
-                       "libonnxruntime was not found: set IPW_ONNXRUNTIME_LIB to its path");
-    }
-    err = dl_load(&timer->dl, &symbol, 1, why);
-    timer->api = err ? NULL : get_base()->get_api(API_VERSION);
-    if (!timer->api) {
-        free(timer);
-        return err ? err : err_set(why, ERR_UNSUPPORTED, "its ONNX Runtime has no C API");
-    }
-    timer->version = get_base()->get_version();
-    err = check(timer, timer->api->create_env(LOG_FATAL, "ipw", &timer->env), why);
-    if (!err)
-        err =
-            check(timer,
-                  timer->api->create_memory(DEVICE_ALLOCATOR, MEMORY_DEFAULT, &timer->memory), why);
+    const struct ort_library *library;
+    enum err err = ort_library_open(NULL, &library, why);
     if (err)
-        ort_timer_close(timer);
-    else
-        *out = timer;
-    return err;
+        return err;
+    struct ort_timer *timer = XNEW(timer);
+    *timer = (struct ort_timer){library, library->api, threads};
+    *out = timer;
+    return ERR_OK;
 }
 
-/* The library is not unloaded: its threads may still run. */
 void ort_timer_close(struct ort_timer *timer)
 {
-    if (timer->memory)
-        timer->api->release_memory(timer->memory);
-    if (timer->env)
-        timer->api->release_env(timer->env);
     free(timer);
 }
 
 const char *ort_timer_version(const struct ort_timer *timer)
 {
-    return timer->version;
+    return timer->library->version;
 }
 
 /* ---- ONNX files: protobuf messages ---- */
@@ -432,16 +355,15 @@ static enum err open_subject(struct ort_timer *timer, const struct ort_shape *sh
     struct text model = {0};
     out->outputs = outputs_of(shape, operators);
     make_model(shape, operators, &model);
-    enum err err = check(timer, api->create_options(&options), why);
+    enum err err = check(api->create_options(&options), why);
     if (!err)
-        err = check(timer, api->set_intra_threads(options, (int)timer->threads), why);
+        err = check(api->set_intra_threads(options, (int)timer->threads), why);
     if (!err)
-        err = check(timer, api->set_inter_threads(options, 1), why);
+        err = check(api->set_inter_threads(options, 1), why);
     if (!err)
-        err = check(
-            timer,
-            api->create_session(timer->env, text_get(&model), model.length, options, &out->session),
-            why);
+        err = check(api->create_session(timer->library->env, text_get(&model), model.length,
+                                        options, &out->session),
+                    why);
     if (options)
         api->release_options(options);
     text_release(&model);
@@ -459,8 +381,7 @@ static enum err take_sample(struct ort_timer *timer, const struct ort_value *inp
     bool is_alone = timer->threads == 1;
     clockid_t clock = is_alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     double began = clock_s(clock);
-    enum err err = check(timer,
-                         timer->api->run(subject->session, NULL, &in, &input, 1, NAMES,
+    enum err err = check(timer->api->run(subject->session, NULL, &in, &input, 1, NAMES,
                                          (size_t)subject->outputs, outputs),
                          why);
     double took = clock_s(clock) - began;
@@ -503,8 +424,7 @@ enum err ort_timer_measure(struct ort_timer *timer, const struct ort_shape *shap
     float *data = xreallocarray(NULL, count, sizeof *data);
     for (size_t i = 0; i < count; i++)
         data[i] = (float)(i % 17) / 8 - 1;
-    enum err err = check(timer,
-                         timer->api->create_tensor(timer->memory, data, count * sizeof *data,
+    enum err err = check(timer->api->create_tensor(timer->library->host, data, count * sizeof *data,
                                                    dims.at, dims.count, FLOAT, &input),
                          why);
     bool is_run = shape->op == ORT_RUN;

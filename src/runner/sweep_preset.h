@@ -1,0 +1,36 @@
+/* Studies in one command: the knobs of a sweep and the options of its `ipw profile`, by name.  sweep_preset_expand fills
+ * an expansion that sweep_preset_release frees. */
+#ifndef IPW_RUNNER_SWEEP_PRESET_H
+#define IPW_RUNNER_SWEEP_PRESET_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct text;
+
+struct sweep_preset {
+    const char *name, *summary, *knobs, *options;
+};
+extern const struct sweep_preset SWEEP_PRESETS[]; /* ends with a NULL name */
+
+/* ERR_USAGE, with similar names, for an unknown one. */
+enum err sweep_preset_find(const char *name, const struct sweep_preset **out, struct error *why)
+    MUST_USE;
+
+/* Knobs and words of `ipw profile`; each list ends with NULL. */
+struct sweep_expansion {
+    char **knobs, **words;
+    size_t knob_count, word_count;
+};
+
+/* The user's knobs replace those of the same name, and follow.  The user's words follow; an option that they give
+ * replaces the preset's, with the knob that it takes.  Shipped models that are not installed are left out, with a line
+ * for each in *left_out.  ERR_NOT_FOUND if nothing is left. */
+enum err sweep_preset_expand(const struct sweep_preset *preset, const char *const *knobs,
+                             size_t knob_count, const char *const *words, size_t word_count,
+                             struct sweep_expansion *out, struct text *left_out, struct error *why)
+    MUST_USE;
+void sweep_expansion_release(struct sweep_expansion *expansion);
+
+#endif

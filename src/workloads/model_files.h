@@ -1,0 +1,74 @@
+/* What every workload over ONNX models needs: finding the files of a model, opening their sessions with the client
+ * parameters, reading the JSON files beside them, checking outputs and describing the models.
+ *
+ * The caller owns the struct model_files and what the functions return. */
+#ifndef IPW_WORKLOADS_MODEL_FILES_H
+#define IPW_WORKLOADS_MODEL_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "engine/onnx.h"
+
+struct json;
+struct jv;
+struct workload_config;
+
+/* Rows of a driver's list of client parameters. */
+#define MODEL_PARAMS                                                                               \
+    {"threads", "COUNT", "threads of an operator (the cores available to ipw)"},                   \
+        {"provider", "cpu|cuda", "execution provider of ONNX Runtime (cpu)"},                      \
+        {"library", "PATH",                                                                        \
+         "libonnxruntime or its directory (IPW_ONNXRUNTIME_LIB, then the one installed with "      \
+         "ipw, then the system's)"}
+
+struct model_files {
+    char *path;      /* what the configuration names: a file or a directory */
+    char *directory; /* `path`, or the directory of that file; "" is the current one */
+    bool is_file;
+    /* Borrows from the configuration: all sessions are opened in the driver's open. */
+    struct onnx_options options;
+};
+
+/* Finds a file, a directory or a shipped model, and reads the client parameters.  After a failure nothing is left to
+ * release; releasing it is harmless. */
+enum err model_files_open(const struct workload_config *config, struct model_files *out,
+                          struct error *why) MUST_USE;
+void model_files_release(struct model_files *files);
+
+/* The path of a file in the directory, to be freed; NULL if it does not exist.  `name` may have a subfolder:
+ * "unet/model.onnx". */
+char *model_files_find(const struct model_files *files, const char *name);
+/* The same for a file whose name is that of the model's file with another ending: "labels.txt" is NAME.labels.txt beside
+ * NAME.onnx.  NULL for a directory. */
+char *model_files_beside(const struct model_files *files, const char *ending);
+
+/* Opens the model that is the file itself, or the first of these names, which end with NULL, that the directory has.
+ * ERR_NOT_FOUND lists the names. */
+enum err model_files_session(const struct model_files *files, const char *const *names,
+                             struct onnx_session **out, struct error *why) MUST_USE;
+
+/* The JSON object of a file such as config.json: NAME.config.json beside NAME.onnx, or config.json of the directory.  To be
+ * freed with jv_free; NULL with ERR_OK if there is no such file. */
+enum err model_files_json(const struct model_files *files, const char *name, struct jv **out,
+                          struct error *why) MUST_USE;
+
+/* ERR_BAD_VALUE, naming the model and the output, for a tensor with a NaN or an infinity, of another rank (rank 0: any),
+ * or without elements. */
+enum err model_output_check(const struct onnx_session *session, int output,
+                            const struct onnx_tensor *tensor, size_t rank, struct error *why)
+    MUST_USE;
+
+/* A shape for messages: "1x3x?x224"; a free dimension is "?". */
+struct shape_text {
+    char text[160];
+};
+struct shape_text shape_text(const int64_t *shape, size_t rank);
+
+/* A member with the file, its size in bytes, and its inputs and outputs with their types and shapes. */
+void model_describe(const struct onnx_session *session, const char *key, struct json *json);
+/* Members for the runtime of a session: its version, provider and threads. */
+void model_describe_runtime(const struct onnx_session *session, struct json *json);
+
+#endif

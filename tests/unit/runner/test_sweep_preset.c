@@ -1,0 +1,111 @@
+/* Studies: what a preset expands to, with the user's knobs and options. */
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "runner/sweep_preset.h"
+
+static const struct sweep_preset TWO = {"two", "a study", "model=/dev/null,/dev/absent size=64,96",
+                                        "--workload yolo --model {model} --param size={size}"};
+
+static void join(char *const *words, size_t count, struct text *out)
+{
+    text_clear(out);
+    for (size_t i = 0; i < count; i++)
+        text_addf(out, "%s%s", i ? " " : "", words[i]);
+}
+
+static void expands(const char *knobs, const char *words, const char *expected_knobs,
+                    const char *expected_words, const char *left_out)
+{
+    const char *given_knobs[] = {knobs}, *given_words[] = {words, "x"};
+    struct sweep_expansion expansion;
+    struct text found = {0}, lines = {0};
+    struct error why = {0};
+    assert_int_equal(sweep_preset_expand(&TWO, given_knobs, knobs != NULL, given_words,
+                                         words ? 2 : 0, &expansion, &lines, &why),
+                     ERR_OK);
+    join(expansion.knobs, expansion.knob_count, &found);
+    assert_string_equal(text_get(&found), expected_knobs);
+    join(expansion.words, expansion.word_count, &found);
+    assert_string_equal(text_get(&found), expected_words);
+    assert_string_equal(text_get(&lines), left_out);
+    assert_null(expansion.words[expansion.word_count]);
+    sweep_expansion_release(&expansion);
+    text_release(&found);
+    text_release(&lines);
+}
+
+static void expands_with_the_users_choices(void **state)
+{
+    (void)state;
+    static const char ABSENT[] = "/dev/absent: no such model here\n";
+    static const char WORDS[] = "--workload yolo --model {model} --param size={size}";
+    char with[128];
+    expands(NULL, NULL, "model=/dev/null size=64,96", WORDS, ABSENT);
+    expands("size=128", NULL, "model=/dev/null size=128", WORDS, ABSENT);
+    expands("model=a,b", NULL, "size=64,96 model=a,b", WORDS, "");
+    expands("iou=0.5,0.7", NULL, "model=/dev/null size=64,96 iou=0.5,0.7", WORDS, ABSENT);
+    expands(NULL, "--model", "size=64,96", "--workload yolo --param size={size} --model x", "");
+    chars_format(with, "%s --param x", WORDS); /* keyed: the last one given wins */
+    expands(NULL, "--param", "model=/dev/null size=64,96", with, ABSENT);
+}
+
+static void refuses_what_leaves_nothing(void **state)
+{
+    (void)state;
+    static const struct sweep_preset ABSENT = {"none", "", "model=/dev/absent", "--model {model}"};
+    static const char *const MODEL[] = {"--model=x"};
+    struct sweep_expansion expansion;
+    struct text lines = {0};
+    struct error why = {0};
+    assert_int_equal(sweep_preset_expand(&ABSENT, NULL, 0, NULL, 0, &expansion, &lines, &why),
+                     ERR_NOT_FOUND);
+    assert_non_null(strstr(why.text, "--knob model=A,B"));
+    assert_int_equal(sweep_preset_expand(&ABSENT, NULL, 0, MODEL, 1, &expansion, &lines, &why),
+                     ERR_USAGE);
+    text_release(&lines);
+}
+
+static void finds_by_name(void **state)
+{
+    (void)state;
+    const struct sweep_preset *preset;
+    struct error why = {0};
+    assert_int_equal(sweep_preset_find("vit-batch", &preset, &why), ERR_OK);
+    assert_string_equal(preset->name, "vit-batch");
+    assert_int_equal(sweep_preset_find("vit-bach", &preset, &why), ERR_USAGE);
+    assert_non_null(strstr(why.text, "vit-batch"));
+}
+
+/* Each knob is used by an option, and each {NAME} is a knob: a misspelled one would only show when it runs. */
+static void all_knobs_are_used(void **state)
+{
+    (void)state;
+    for (const struct sweep_preset *preset = SWEEP_PRESETS; preset->name; preset++) {
+        size_t knobs = 1, places = 0;
+        for (const char *at = preset->knobs; (at = strchr(at, ' ')); at++)
+            knobs++;
+        for (const char *at = preset->options; (at = strchr(at, '{')); at++) {
+            char name[64];
+            places++;
+            chars_format(name, "%.*s=", (int)strcspn(at + 1, "}"), at + 1);
+            assert_non_null(strstr(preset->knobs, name));
+        }
+        assert_int_equal(knobs, places);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(expands_with_the_users_choices),
+        cmocka_unit_test(refuses_what_leaves_nothing),
+        cmocka_unit_test(finds_by_name),
+        cmocka_unit_test(all_knobs_are_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
