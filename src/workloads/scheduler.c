@@ -30,13 +30,13 @@ const struct scheduler_driver *scheduler_find(const char *name, struct error *wh
 
 const struct scheduler_driver *scheduler_of_config(const struct jv *config, struct error *why)
 {
-    struct text names = {0};
     const char *class_name = text_or_empty(jv_get_text(config, "_class_name"));
-    for (const struct scheduler_driver *const *at = SCHEDULER_DRIVERS; *at; at++) {
+    for (const struct scheduler_driver *const *at = SCHEDULER_DRIVERS; *at; at++)
         if (str_equal((*at)->class_name, class_name))
             return *at;
+    struct text names = {0};
+    for (const struct scheduler_driver *const *at = SCHEDULER_DRIVERS; *at; at++)
         text_addf(&names, "%s%s", at == SCHEDULER_DRIVERS ? "" : ", ", (*at)->name);
-    }
     (void)err_set(why, ERR_UNSUPPORTED,
                   "scheduler_config.json: scheduler '%s' is not supported: choose another with "
                   "scheduler= (%s)",
