@@ -14,6 +14,9 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "engine/onnx.h"
+#include "engine/shipped.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "report/html/html.h"
 #include "report/plot/figure.h"
@@ -22,6 +25,7 @@
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "sampler/session.h"
+#include "workloads/workload.h"
 
 extern const struct command command_doctor;
 extern const struct command command_plot;
@@ -36,7 +40,7 @@ extern const struct command command_run;
 static struct demo_command {
     struct measure_options measure;
     struct profile_options profile;
-    const char *models, *output;
+    const char *models, *workloads, *output;
     struct failed_limit max_failed;
     unsigned threads;
     struct format_options format;
@@ -62,6 +66,9 @@ static struct demo_command {
 static const struct option_row ROWS[] = {
     TEXT_ROW("model", command.models, "LIST",
              "models to run: shipped ones or GGUF files, comma-separated"),
+    TEXT_ROW("workload", command.workloads, "LIST",
+             "of text and those of `ipw list workloads`, comma-separated (default: all; with "
+             "--model: text)"),
     COUNT_ROW("queries", command.profile.max_queries, "N", "questions per model (default: 600)",
               .min = 1, .max = 1e6),
     COUNT_ROW("threads", command.threads, "N",
@@ -145,6 +152,135 @@ static void list_named(const char *list, struct client_models *out)
     }
 }
 
+/* ---- what to run ---- */
+
+static const char TEXT[] = "text";
+enum { WORKLOADS_MAX = 16, WORKLOAD_QUERIES = 60 };
+
+static bool is_wanted(const char *workload)
+{
+    char name[32];
+    const char *list = command.workloads;
+    if (!list)
+        return !command.models || str_equal(workload, TEXT);
+    while (list && str_next_item(&list, name, sizeof name))
+        if (str_equal(name, workload))
+            return true;
+    return false;
+}
+
+static enum err check_wanted(struct error *why)
+{
+    char name[32];
+    const char *list = command.workloads;
+    while (list && str_next_item(&list, name, sizeof name))
+        if (!str_equal(name, TEXT) && !workload_driver_find(name, why))
+            return ERR_USAGE;
+    return ERR_OK;
+}
+
+/* The runs of the demo, with the strings and options that they need. */
+struct plan {
+    struct profile_entry *entries;
+    size_t count, capacity;
+    struct profile_options options[WORKLOADS_MAX]; /* one of each workload */
+    size_t workload_count;
+    struct client_models names; /* owns the strings */
+};
+
+static const char *keep(struct plan *plan, const char *string)
+{
+    client_models_add(&plan->names, string);
+    return plan->names.names[plan->names.count - 1];
+}
+
+static void add_entry(struct plan *plan, const struct profile_options *profile, const char *model,
+                      const char *file)
+{
+    *XADD(plan->entries, plan->count, plan->capacity) =
+        (struct profile_entry){profile, keep(plan, model), file ? keep(plan, file) : NULL};
+}
+
+/* The file whose cost is that of the model; NULL for one of several parts. */
+static char *file_to_estimate(const char *path)
+{
+    static const char *const NAMES[] = {"model.onnx", "unet/model.onnx", NULL};
+    if (!file_is_directory(path))
+        return xstrdup(path);
+    for (const char *const *name = NAMES; *name; name++) {
+        char *file = path_join(path, *name);
+        if (file_exists(file))
+            return file;
+        free(file);
+    }
+    return NULL;
+}
+
+/* Other sizes of a model differ in its name's last letter: scenes-yolo-n, scenes-yolo-s. */
+static bool is_size_of(const char *name, const char *model)
+{
+    size_t length = strlen(model);
+    return strlen(name) == length && length > 2 && model[length - 2] == '-' &&
+           strncmp(name, model, length - 1) == 0;
+}
+
+static void add_workload(struct plan *plan, const struct workload_driver *driver)
+{
+    struct shipped_names shipped;
+    struct profile_options *options = &plan->options[plan->workload_count++];
+    *options = command.profile;
+    options->workload = driver;
+    options->client = workload_client.name;
+    options->dataset = driver->default_dataset;
+    options->request_params = (struct params){0};
+    if (options->max_queries > WORKLOAD_QUERIES)
+        options->max_queries = WORKLOAD_QUERIES;
+    shipped_list_onnx(&shipped);
+    for (size_t i = 0; i < shipped.count; i++) {
+        const char *name = shipped.items[i];
+        char *path = NULL, *file = NULL;
+        struct error ignored;
+        if (!str_equal(name, driver->default_model) && !is_size_of(name, driver->default_model))
+            continue;
+        if (shipped_find_onnx(name, &path, &ignored) == ERR_OK)
+            file = file_to_estimate(path);
+        add_entry(plan, options, name, file);
+        free(path);
+        free(file);
+    }
+    shipped_names_release(&shipped);
+}
+
+/* Workloads with a shipped model and data; without ONNX Runtime none, with the reason. */
+static void add_workloads(struct plan *plan)
+{
+    const char *version;
+    struct error why = {0};
+    bool can_run = onnx_available(&version, &why) == ERR_OK;
+    bool any = false;
+    for (size_t i = 0; WORKLOAD_DRIVERS[i] && plan->workload_count < WORKLOADS_MAX; i++) {
+        const struct workload_driver *driver = WORKLOAD_DRIVERS[i];
+        if (!driver->default_model || !driver->default_dataset || !is_wanted(driver->name))
+            continue;
+        any = true;
+        if (can_run)
+            add_workload(plan, driver);
+    }
+    if (any && !can_run)
+        notify("ipw demo: no vision, speech and diffusion: %s\n", why.text);
+}
+
+static void add_models(struct plan *plan, const struct client_models *models)
+{
+    for (size_t i = 0; i < models->count && is_wanted(TEXT); i++) {
+        char *path = NULL;
+        struct error ignored;
+        bool found = shipped_find(models->names[i], &path, &ignored) == ERR_OK;
+        add_entry(plan, &command.profile, models->names[i], found ? path : NULL);
+        free(path);
+    }
+}
+
 /* ---- the command ---- */
 
 static void announce(const char *model, size_t index, size_t count)
@@ -167,7 +303,7 @@ static void conclude(struct profile_family *family)
     const char **directories = xcalloc(family->count + 1, sizeof *directories);
     size_t count = 0;
     for (size_t i = 0; i < family->count; i++)
-        if (family->members[i].completed > 0)
+        if (family->members[i].completed > 0 && !family->members[i].workload)
             directories[count++] = family->members[i].directory;
     conclusion_of_models(directories, count, &words);
     family->conclusion = words.length ? xstrdup(text_get(&words)) : NULL;
@@ -238,15 +374,14 @@ static int check_members(const struct profile_family *family)
     return code;
 }
 
-static int run_family(const struct client_models *models)
+static int run_family(const struct plan *plan)
 {
     /* Not released, as in cmd_profile.c. */
     static struct session session;
     static struct host_report host;
     const struct profile_family_options options = {
-        .profile = &command.profile,
-        .models = (const char *const *)models->names,
-        .count = models->count,
+        .entries = plan->entries,
+        .count = plan->count,
         .begins = announce,
     };
     struct profile_family family;
@@ -291,8 +426,11 @@ static int demo_main(const char **words, size_t count)
 {
     (void)words, (void)count;
     int code;
+    static struct plan plan; /* threads may use it until the process exits */
     struct client_models models = {0};
     struct error why = {0};
+    if (check_wanted(&why))
+        return print_failure(&why);
     if ((code = failed_limit_read(&command.max_failed)))
         return code;
     if (is_known(command.measure.idle_s))
@@ -301,32 +439,40 @@ static int demo_main(const char **words, size_t count)
     set_params();
     if (command.models)
         list_named(command.models, &models);
-    else
+    else if (is_wanted(TEXT))
         err = list_family(&models, &why);
+    add_models(&plan, &models);
+    add_workloads(&plan);
+    if (err == ERR_UNSUPPORTED && plan.count) {
+        notify("ipw demo: no text: %s\n", why.text);
+        err = ERR_OK;
+    }
     if (err == ERR_UNSUPPORTED) {
         print_error(0, "no model can run here: %s", why.text);
         return show_load();
     }
-    if (!err && models.count == 0)
-        err = err_set(&why, ERR_USAGE, "--model is empty");
+    if (!err && plan.count == 0)
+        err = err_set(&why, ERR_USAGE, "--%s is empty", command.models ? "model" : "workload");
     if (err)
         code = print_err(err, &why);
     else
-        code = run_family(&models);
+        code = run_family(&plan);
     client_models_release(&models);
+    client_models_release(&plan.names);
+    free(plan.entries);
     return code;
 }
 
 const struct command command_demo = {
     .name = "demo",
-    .summary = "run the shipped models on the shipped questions: accuracy against energy",
+    .summary = "run the shipped models on the shipped data: accuracy against energy",
     .usage = "[OPTIONS]",
     .details =
-        "Profiles six small models, two sizes in three precisions, trained for the questions that\n"
-        "ship with this program. Each answers the same held-out questions; the table shows\n"
-        "accuracy, energy per query, and which models are Pareto-optimal. Every run keeps its\n"
-        "directory, as with `ipw profile --client llama`; `ipw report` and `ipw plot` make a page\n"
-        "and plots of all runs.\n\n"
+        "Profiles six small language models, two sizes in three precisions, trained for the\n"
+        "questions that ship with this program, and small models of vision, speech and diffusion\n"
+        "on the data that ships with them. The tables show quality, energy, what `ipw estimate`\n"
+        "predicts, and which models are Pareto-optimal. Every run keeps its directory, as with\n"
+        "`ipw profile`; `ipw report` and `ipw plot` make a page and plots of all runs.\n\n"
         "Without the llama.cpp library no model can run: then `ipw doctor` and `ipw run` show\n"
         "what this machine can measure, with a load of a few seconds.",
     .rows = ROWS,

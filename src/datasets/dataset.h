@@ -68,6 +68,9 @@ struct dataset_driver {
     enum err (*next)(struct dataset *dataset, struct item *out, bool *end, struct error *why);
 
     void (*close)(struct dataset *dataset);
+
+    /* Its files are many and large: dataset_hash takes the names and sizes of those that are not text. */
+    bool hashes_names;
 };
 
 /* ---- the list (datasets.def) and the presets (presets.def) ---- */
@@ -86,7 +89,7 @@ struct dataset_preset {
 };
 extern const struct dataset_preset DATASET_PRESETS[]; /* ends with a NULL name */
 
-/* Opens by the name of a driver or preset, or by a path (directory of save_to_disk, *.jsonl, *.csv).
+/* Opens by the name of a driver or preset, or by a path (directory of save_to_disk, of images or of sound, *.jsonl, *.csv).
  * Checks the parameters against the driver's list.  An unknown name is ERR_NOT_FOUND with similar
  * names. */
 enum err dataset_open(const char *name, const struct dataset_config *config, struct dataset *out,
@@ -99,8 +102,12 @@ void dataset_close(struct dataset *dataset);
  * problems do. */
 const char *dataset_answer_format(const char *name);
 
-/* A hash of the file or directory that the dataset is read from, in hexadecimal; "" if it is not read from a file. */
+/* A hash of the file or directory that the dataset is read from, in hexadecimal; "" if it is not read from a file.  Of
+ * the images or sound of a directory, names and sizes are hashed. */
 void dataset_hash(const char *name, const struct params *params, char *to, size_t size);
+
+/* Driver hf: whether a directory was written by save_to_disk. */
+bool dataset_is_saved(const char *directory);
 
 /* Driver text: tokens per window (parameter window, validated), and bytes of a passage per token. */
 enum { DATASET_TEXT_WINDOW = 512, DATASET_TEXT_TOKEN_BYTES = 4 };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/hash.h"
@@ -12,6 +13,7 @@
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "datasets/dataset.h"
+#include "datasets/media_folder.h"
 #include "engine/shipped.h"
 #include "port/file.h"
 
@@ -80,19 +82,30 @@ static bool is_path(const char *name)
     return strchr(name, '/') || find_suffix(name) || file_exists(name);
 }
 
-/* A directory is a saved dataset; the format of a file follows from its suffix, by default JSON lines. */
+/* One with neither is left to hf, which says what it misses. */
+static const char *driver_of_directory(const char *path)
+{
+    const char *media = dataset_is_saved(path) ? NULL : media_folder_driver(path);
+    return media ? media : "hf";
+}
+
+/* A directory is a saved dataset or has images or sound; the format of a file follows from its suffix, by default JSON
+ * lines. */
 static enum err driver_of_path(const char *path, const struct dataset_driver **out,
                                struct error *why)
 {
     const struct suffix *suffix = find_suffix(path);
     if (!file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
-    const char *name = file_is_directory(path) ? "hf" : suffix ? suffix->driver : "jsonl";
+    const char *name = file_is_directory(path) ? driver_of_directory(path)
+                       : suffix                ? suffix->driver
+                                               : "jsonl";
     if (!name)
-        return err_set(why, ERR_UNSUPPORTED,
-                       "%s: unsupported format; expected JSON lines, CSV or a directory written by "
-                       "save_to_disk",
-                       path);
+        return err_set(
+            why, ERR_UNSUPPORTED,
+            "%s: unsupported format; expected JSON lines, CSV, or a directory of images, of "
+            "WAV files or written by save_to_disk",
+            path);
     *out = find_driver(name);
     return ERR_OK;
 }
@@ -137,21 +150,24 @@ static void add_preset_params(struct plan *plan)
     params_release(&all);
 }
 
-/* path=shipped:data/scenes of a preset is a path of the files that ipw ships. */
-static enum err find_shipped(struct plan *plan, struct error *why)
+/* In the parameters of a preset, shipped:data/scenes is the path of a file or folder that ipw ships. */
+static enum err find_shipped(const struct dataset_preset *preset, struct params *params,
+                             struct error *why)
 {
     static const char MARK[] = "shipped:";
-    const char *path = params_get(&plan->params, "path");
-    if (!path || !str_starts(path, MARK))
-        return ERR_OK;
-    char *found = shipped_data(path + sizeof MARK - 1);
-    if (!found)
-        return err_set(why, ERR_NOT_FOUND,
-                       "dataset %s: %s is not installed: IPW_MODELS names the folder of the "
-                       "shipped models",
-                       plan->preset->name, path + sizeof MARK - 1);
-    params_set(&plan->params, "path", found);
-    free(found);
+    for (size_t i = 0; i < params->count; i++) {
+        const char *value = params->items[i].value;
+        if (!str_starts(value, MARK))
+            continue;
+        char *found = shipped_data(value + sizeof MARK - 1);
+        if (!found)
+            return err_set(why, ERR_NOT_FOUND,
+                           "dataset %s: %s is not installed: IPW_MODELS names the folder of the "
+                           "shipped models",
+                           preset->name, value + sizeof MARK - 1);
+        params_set(params, params->items[i].key, found);
+        free(found);
+    }
     return ERR_OK;
 }
 
@@ -183,7 +199,7 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
     if (plan->preset)
         add_preset_params(plan);
     if (plan->preset)
-        err = find_shipped(plan, why);
+        err = find_shipped(plan->preset, &plan->params, why);
     if (err)
         return err;
     if (!is_named)
@@ -210,12 +226,14 @@ static void set_name(const struct plan *plan, struct dataset *out)
 }
 
 /* "judge, key=value": the grader of a preset and its parameters. */
-static void set_grader(const struct dataset_preset *preset, struct dataset *out)
+static enum err set_grader(const struct dataset_preset *preset, struct dataset *out,
+                           struct error *why)
 {
     size_t length = strcspn(preset->grader, ",");
     chars_format(out->grader, "%.*s", (int)length, preset->grader);
     if (preset->grader[length])
         params_add(&out->grading, preset->grader + length + 1);
+    return find_shipped(preset, &out->grading, why);
 }
 
 enum err dataset_open(const char *name, const struct dataset_config *config, struct dataset *out,
@@ -229,9 +247,11 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
     if (!err) {
         set_name(&plan, out);
         if (plan.preset)
-            set_grader(plan.preset, out);
-        struct dataset_config full = {.params = &plan.params};
+            err = set_grader(plan.preset, out, why);
         out->driver = plan.driver;
+    }
+    if (!err) {
+        struct dataset_config full = {.params = &plan.params};
         err = plan.driver->open(&full, out, why);
     }
     params_release(&plan.params);
@@ -244,8 +264,16 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
 
 /* ---- its content ---- */
 
+/* Of images and sound, reading all of which would take minutes. */
+static uint64_t hash_size(uint64_t hash, const char *path)
+{
+    struct stat info;
+    int64_t size = stat(path, &info) ? -1 : info.st_size;
+    return hash_bytes(hash, &size, sizeof size);
+}
+
 /* Not of a pipe, which can be read only once. */
-static uint64_t hash_file(uint64_t hash, const char *path)
+static uint64_t hash_content(uint64_t hash, const char *path)
 {
     enum { BLOCK = 1 << 18 };
     int fd = file_is_regular(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -259,19 +287,32 @@ static uint64_t hash_file(uint64_t hash, const char *path)
     return hash;
 }
 
-/* A directory written by save_to_disk: its files, and those of its splits. */
-static uint64_t hash_tree(uint64_t hash, const char *path, unsigned depth)
+/* The files of a directory: of one written by save_to_disk, those of its splits, too. */
+struct hashed {
+    bool only_sizes; /* of files that are not text */
+    unsigned depth_max;
+};
+
+static uint64_t hash_file(const struct hashed *hashed, uint64_t hash, const char *path)
+{
+    const struct suffix *suffix = find_suffix(path);
+    bool is_text = suffix && suffix->driver;
+    return hashed->only_sizes && !is_text ? hash_size(hash, path) : hash_content(hash, path);
+}
+
+static uint64_t hash_tree(const struct hashed *hashed, uint64_t hash, const char *path,
+                          unsigned depth)
 {
     if (!file_is_directory(path))
-        return hash_file(hash, path);
+        return hash_file(hashed, hash, path);
     struct dirent **entries;
-    int count = depth > 1 ? 0 : scandir(path, &entries, NULL, alphasort);
+    int count = depth > hashed->depth_max ? 0 : scandir(path, &entries, NULL, alphasort);
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
         char *inner = path_join(path, name);
         bool is_other = name[0] == '.' || str_starts(name, "cache-"); /* Python's caches */
         if (!is_other)
-            hash = hash_tree(hash_string(hash, name), inner, depth + 1);
+            hash = hash_tree(hashed, hash_string(hash, name), inner, depth + 1);
         free(inner);
         free(entries[i]);
     }
@@ -286,8 +327,12 @@ void dataset_hash(const char *name, const struct params *params, char *to, size_
     to[0] = '\0';
     const char *path =
         make_plan(&plan, name, params, NULL) ? NULL : params_get(&plan.params, "path");
-    if (path && (file_is_regular(path) || file_is_directory(path)))
-        str_format(to, size, "%016llx", (unsigned long long)hash_tree(HASH_START, path, 0));
+    if (path && (file_is_regular(path) || file_is_directory(path))) {
+        bool has_media = plan.driver->hashes_names;
+        struct hashed hashed = {has_media, has_media ? MEDIA_DEPTH_MAX : 1};
+        str_format(to, size, "%016llx",
+                   (unsigned long long)hash_tree(&hashed, HASH_START, path, 0));
+    }
     params_release(&plan.params);
 }
 

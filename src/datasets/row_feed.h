@@ -82,12 +82,12 @@ struct row_source {
     int64_t count;    /* number of rows; -1 if unknown before the end */
 };
 
-#define ROW_FEED_PARAMS                                                                            \
-    ROW_MAPPING_PARAMS,                                                                            \
-        {"shuffle", "SEED", "random order of the rows with this seed; offset applies after it"},   \
+#define ROW_ORDER_PARAMS                                                                           \
+    {"shuffle", "SEED", "random order of the rows with this seed; offset applies after it"},       \
         {"offset", "ROWS", "skip that many rows at the start (0)"},                                \
         {"limit", "ITEMS", "at most that many items (all)"},                                       \
         {"skip_bad", "BOOL", "skip invalid rows with a warning (false)"}
+#define ROW_FEED_PARAMS ROW_MAPPING_PARAMS, ROW_ORDER_PARAMS
 
 /* Reads the first rows: an empty source, one without a valid row, and one without the fields are errors.
  * `where` is the file name for messages.  Sets out->state, count, and the grader of a dataset with

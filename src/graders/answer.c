@@ -127,6 +127,17 @@ void answer_without_reasoning(struct text *out, const char *completion)
         text_add(out, pending);
 }
 
+/* ---- JSON ---- */
+
+enum err answer_json(const char *text, const char *which, struct jv **out, struct error *why)
+{
+    struct error damage = {0};
+    *out = NULL;
+    if (jv_parse(text, strlen(text), out, &damage) == ERR_OK)
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE, "%s is not JSON: %s", which, damage.text);
+}
+
 /* ---- notation ---- */
 
 /* Whether two backslashes before a letter are one that was escaped for JSON: all of them in the text are, or it has no

@@ -42,6 +42,13 @@ void references_find(struct references *references, const struct grading *what, 
  * alone ends reasoning that began before the completion; an opening tag alone never ended. */
 void answer_without_reasoning(struct text *out, const char *completion);
 
+/* ---- JSON ---- */
+
+/* Parses an answer that is JSON, or an expected one; `which` begins the reason of ERR_BAD_VALUE: "the answer".  jv_free
+ * frees the tree. */
+enum err answer_json(const char *text, const char *which, struct jv **out, struct error *why)
+    MUST_USE;
+
 /* ---- notation ---- */
 
 /* Appends the text with full-width characters and Arabic-Indic digits as ASCII, and with the backslashes of LaTeX that

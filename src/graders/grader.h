@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "core/params.h"
@@ -35,6 +36,7 @@ struct grading {
     const char *expected;      /* "" if unknown */
     const char *answer;        /* the model's answer; may be "" */
     const struct jv *metadata; /* metadata of the item; or NULL */
+    int64_t index; /* for corpus: position of the item in the dataset, the same for its repeats */
 };
 
 /* A metric of all answers together: "map_50", "wer". */
@@ -44,7 +46,7 @@ struct grader_quality {
     double plus_minus; /* standard uncertainty over the items; or UNKNOWN */
     size_t count;      /* items that it is of */
     bool lower_is_better;
-    char reason[200]; /* why unknown; "" */
+    char reason[200]; /* why unknown, or what limits it; "" */
 };
 enum { GRADER_QUALITIES_MAX = 8 };
 
@@ -67,7 +69,9 @@ struct grader_driver {
     bool has_score; /* sets a score; an empty answer scores 0 */
     bool
         expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
-    bool grades_empty; /* also called for an empty answer, which is otherwise false */
+    bool grades_empty;     /* also called for an empty answer, which is otherwise false */
+    bool ignores_expected; /* also called for an item without an expected answer */
+    bool is_of_all;        /* no answer has a verdict: there is a metric of all only */
 
     /* Whether this build supports it.  ERR_UNSUPPORTED says how to enable it.  NULL: always. */
     enum err (*available)(struct error *why);
@@ -83,7 +87,8 @@ struct grader_driver {
                       struct error *why);
 
     /* Optional: metrics of all answers together, where they are no means of the answers' scores; called once, after all
-     * queries.  An answer that is the name of a generated file has its path here. */
+     * queries, outside of what is measured.  In the order of the dataset; an answer that is the name of a generated file
+     * has its path here.  What cannot be computed is a quality with the reason; an error is one of the whole grader. */
     enum err (*corpus)(const void *state, const struct grading *items, size_t count,
                        struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
                        struct error *why);
@@ -114,5 +119,11 @@ void grader_close(struct grader *grader);
  * driver's grade. */
 enum err grader_grade(struct grader *grader, const struct grading *what, struct grade *out,
                       struct error *why) MUST_USE;
+
+/* Metrics of all answers, by the driver's `corpus`, with the same preparation of answers; none without one.  Items whose
+ * expected answer is unknown are left out, unless the driver ignores it.  Orders the items by index. */
+enum err grader_corpus(const struct grader *grader, struct grading *items, size_t count,
+                       struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
+                       struct error *why) MUST_USE;
 
 #endif

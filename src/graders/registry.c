@@ -111,13 +111,22 @@ static bool is_same(const char *expected, const char *answer)
     return slice_equal(slice_trim(slice_of(expected)), slice_trim(slice_of(answer)));
 }
 
+static bool is_unknown(const struct grader_driver *driver, const char *expected)
+{
+    return !driver->ignores_expected && slice_trim(slice_of(expected)).length == 0;
+}
+
 enum err grader_grade(struct grader *grader, const struct grading *what, struct grade *out,
                       struct error *why)
 {
     const struct grader_driver *driver = grader->driver;
     *out = (struct grade){.verdict = VERDICT_NULL, .score = UNKNOWN};
-    if (slice_trim(slice_of(what->expected)).length == 0) {
+    if (is_unknown(driver, what->expected)) {
         grade_null(out, "the expected answer is unknown");
+        return ERR_OK;
+    }
+    if (driver->is_of_all) {
+        grade_null(out, "%s is a metric of all answers together", driver->name);
         return ERR_OK;
     }
     struct text answer = {0};
@@ -139,5 +148,40 @@ enum err grader_grade(struct grader *grader, const struct grading *what, struct 
             out->score = 0;
     }
     text_release(&answer);
+    return err;
+}
+
+static int by_index(const void *left, const void *right)
+{
+    const struct grading *a = left, *b = right;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+enum err grader_corpus(const struct grader *grader, struct grading *items, size_t count,
+                       struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
+                       struct error *why)
+{
+    const struct grader_driver *driver = grader->driver;
+    struct grading *used = xreallocarray(NULL, count, sizeof *used);
+    char **answers = xcalloc(count + 1, sizeof *answers);
+    size_t kept = 0;
+    *out_count = 0;
+    qsort(items, count, sizeof *items, by_index);
+    for (size_t i = 0; i < count && driver->corpus; i++) {
+        struct text answer = {0};
+        if (is_unknown(driver, items[i].expected))
+            continue;
+        answer_without_reasoning(&answer, items[i].answer);
+        str_take(&answers[kept], &answer);
+        used[kept] = items[i];
+        used[kept].answer = str_trim(answers[kept]);
+        kept++;
+    }
+    enum err err =
+        driver->corpus ? driver->corpus(grader->state, used, kept, out, out_count, why) : ERR_OK;
+    for (size_t i = 0; i < kept; i++)
+        free(answers[i]);
+    free(answers);
+    free(used);
     return err;
 }

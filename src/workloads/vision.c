@@ -1,6 +1,7 @@
 /* Images in, a tensor per image out: one inference for a batch, whose output its queries share. */
 #include "workloads/vision.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@ enum { CHANNELS = 3 };
 
 struct vision_output {
     struct onnx_tensor tensor;
-    size_t users; /* queries; the last one releases it */
     size_t batch;
+    atomic_size_t users; /* queries, perhaps of several threads: the last one releases it */
 };
 
 /* ---- the model ---- */
@@ -117,7 +118,7 @@ static void release_output(struct vision_query *query)
 {
     struct vision_output *output = query->output;
     query->output = NULL;
-    if (!output || --output->users > 0)
+    if (!output || atomic_fetch_sub(&output->users, 1) > 1)
         return;
     onnx_tensor_release(&output->tensor);
     free(output);
@@ -165,7 +166,9 @@ static void share_output(const struct onnx_tensor *tensor, struct workload_query
                          size_t count)
 {
     struct vision_output *shared = XNEW(shared);
-    *shared = (struct vision_output){*tensor, count, count};
+    shared->tensor = *tensor;
+    shared->batch = count;
+    atomic_init(&shared->users, count);
     for (size_t i = 0; i < count; i++) {
         struct vision_query *query = queries[i]->state;
         release_output(query);

@@ -18,8 +18,7 @@ struct token_ids {
 void token_ids_release(struct token_ids *tokens);
 
 /* From tokenizer.json (of the types WordPiece and WordLevel; others are ERR_UNSUPPORTED) or NAME.vocab.txt or vocab.txt, which
- * has a token per line.  A vocabulary without pieces ("##ing") is one of words: a punctuation mark is then dropped unless
- * it is a token. */
+ * has a token per line.  A vocabulary without pieces ("##ing") is one of words, punctuation marks among them. */
 enum err wordpiece_load(const struct model_files *files, struct wordpiece **out, struct error *why)
     MUST_USE;
 void wordpiece_free(struct wordpiece *tokenizer); /* NULL is ignored */

@@ -19,6 +19,7 @@ from pathlib import Path
 
 try:
     import numpy as np
+    import scipy.linalg
     import scipy.stats as st
 except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has numpy and scipy)")
@@ -320,6 +321,75 @@ class Intervals(Oracle):
         got, = ask({"ask": "bootstrap", "x": [2.0], "y": [1.0], "draws": 100, "seed": 1})
         self.assertEqual(got["figure"], 2)
         self.assertIsNone(got["low"])
+
+
+class Matrices(Oracle):
+    @staticmethod
+    def matrices():
+        rng = np.random.default_rng(5)
+        for size in 1, 2, 3, 30, 120:
+            rows = rng.normal(size=(size, size))
+            yield rows @ rows.T
+        yield np.outer(rows[0], rows[0])  # of rank 1
+        yield np.diag([3.0, 1, 1, 0, 2])
+        yield np.zeros((4, 4))
+        yield 1e150 * np.array([[2.0, 1], [1, 2]])
+
+    def test_eigenvalues_and_vectors_agree_with_lapack(self):
+        for a in self.matrices():
+            size, scale = len(a), np.abs(a).max() or 1
+            got, = ask({"ask": "eigen", "x": a.ravel(), "size": size})
+            values, vectors = np.array(got["values"]), np.reshape(got["vectors"], (size, size))
+            np.testing.assert_allclose(values / scale, np.linalg.eigvalsh(a) / scale, atol=1e-12)
+            np.testing.assert_allclose(vectors @ vectors.T, np.eye(size), atol=1e-12)
+            np.testing.assert_allclose((vectors.T * values) @ vectors / scale, a / scale, atol=1e-12)
+
+    def test_square_root_agrees_with_sqrtm(self):
+        for a in self.matrices():
+            got, = ask({"ask": "eigen", "x": a.ravel(), "size": len(a)})
+            scale = np.abs(a).max() ** 0.5 or 1
+            root = scipy.linalg.sqrtm(a).real if np.linalg.matrix_rank(a) == len(a) else None
+            got = np.reshape(got["root"], a.shape) / scale
+            np.testing.assert_allclose(got @ got, a / scale ** 2, atol=1e-12)
+            if root is not None:
+                np.testing.assert_allclose(got, root / scale, atol=1e-9)
+
+    def test_matrix_that_is_not_finite(self):
+        self.assertFalse(ask({"ask": "eigen", "x": [1, None, None, 1], "size": 2})[0]["done"])
+
+    def test_frechet_distance_agrees_with_sqrtm(self):
+        rng = np.random.default_rng(6)
+        for count, size in (40, 3), (200, 64), (500, 100):
+            x = rng.normal(size=(count, size)) @ rng.normal(size=(size, size))
+            y = rng.normal(size=(count + 7, size)) * rng.uniform(0.1, 3, size) + rng.normal(size=size)
+            got, = ask({"ask": "frechet", "x": x.ravel(), "y": y.ravel(), "size": size})
+            a, b = np.cov(x, rowvar=False), np.cov(y, rowvar=False)
+            root = scipy.linalg.sqrtm(a @ b).real
+            wanted = ((x.mean(0) - y.mean(0)) ** 2).sum() + np.trace(a + b - 2 * root)
+            self.close(got["value"], wanted)
+            transport = np.reshape(got["transport"], (size, size))  # the map under which a becomes b
+            np.testing.assert_allclose(transport @ a @ transport, b, atol=1e-7 * np.abs(b).max())
+
+
+class Sequences(unittest.TestCase):
+    @staticmethod
+    def by_definition(a, b):
+        row = list(range(len(b) + 1))
+        for i, x in enumerate(a):
+            last, row = row, [i + 1]
+            for j, y in enumerate(b):
+                row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (x != y)))
+        return row[-1]
+
+    def test_edit_distance_is_the_fewest_edits(self):
+        rng = np.random.default_rng(7)
+        pairs = []
+        for case in range(150):
+            a = [int(x) for x in rng.integers(rng.choice([2, 3, 50]), size=rng.choice([0, 1, 5, 63, 64, 65, 129]))]
+            b = [int(x) for x in rng.integers(rng.choice([2, 3, 50]), size=rng.choice([0, 1, 5, 63, 64, 65, 130]))]
+            pairs.append((a, [x for x in a if rng.random() < 0.9] + b[:3] if case % 3 == 0 else b))
+        got = ask(*({"ask": "edit_distance", "x": a, "y": b} for a, b in pairs))
+        self.assertEqual([each["value"] for each in got], [self.by_definition(a, b) for a, b in pairs])
 
 
 class Order(Oracle):

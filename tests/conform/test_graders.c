@@ -108,17 +108,32 @@ static void parameters_and_judges_are_checked(void **state)
     }
 }
 
+static bool gives_verdicts(const struct grader_driver *driver)
+{
+    return strcmp(driver->name, "null") != 0 && !driver->is_of_all;
+}
+
 static void the_expected_answer_is_correct(void **state)
 {
     (void)state;
     /* Each grader understands one of these; bigrams need two words. */
-    static const char *const EITHER[] = {"7", "B", "a blue whale"};
+    static const struct {
+        const char *expected, *answer;
+    } EITHER[] = {
+        {"7", "7"},
+        {"B", "B"},
+        {"a blue whale", "a blue whale"},
+        {"whale", "[{\"label\": \"whale\", \"score\": 0.9}]"},
+        {"[{\"label\": \"whale\", \"box\": [1, 2, 3, 4]}]",
+         "[{\"label\": \"whale\", \"score\": 0.9, \"box\": [1, 2, 3, 4]}]"},
+    };
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
         struct grader grader = open_grader(*d);
         bool right = false;
-        for (size_t i = 0; i < 3; i++)
-            right = right || grade_answer(&grader, EITHER[i], EITHER[i]).verdict == VERDICT_TRUE;
-        CHECK(right == (strcmp((*d)->name, "null") != 0), (*d)->name);
+        for (size_t i = 0; i < sizeof EITHER / sizeof *EITHER; i++)
+            right = right || grade_answer(&grader, EITHER[i].expected, EITHER[i].answer).verdict ==
+                                 VERDICT_TRUE;
+        CHECK(right == gives_verdicts(*d), (*d)->name);
         grader_close(&grader);
     }
 }
@@ -130,10 +145,12 @@ static void unknown_reference_is_null_and_empty_answer_is_false(void **state)
         "", " ", "\n\t ", "<think>7</think>", "<think>7", "<think></think> \n"};
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
         struct grader grader = open_grader(*d);
-        bool grades = strcmp((*d)->name, "null") != 0;
-        CHECK(grade_answer(&grader, "", "7").verdict == VERDICT_NULL, (*d)->name);
-        CHECK(grade_answer(&grader, " \n", "7").verdict == VERDICT_NULL, (*d)->name);
-        CHECK(grade_answer(&grader, "", "").verdict == VERDICT_NULL, (*d)->name);
+        bool grades = gives_verdicts(*d);
+        static const char *const UNKNOWN_ANSWERS[][2] = {{"", "7"}, {" \n", "7"}, {"", ""}};
+        for (size_t i = 0; i < 3 && !(*d)->ignores_expected; i++)
+            CHECK(grade_answer(&grader, UNKNOWN_ANSWERS[i][0], UNKNOWN_ANSWERS[i][1]).verdict ==
+                      VERDICT_NULL,
+                  (*d)->name);
         for (size_t i = 0; i < sizeof NOTHING / sizeof *NOTHING; i++) {
             struct grade grade = grade_answer(&grader, "7", NOTHING[i]);
             CHECK(grade.verdict == (grades ? VERDICT_FALSE : VERDICT_NULL), (*d)->name);
@@ -219,6 +236,39 @@ static void any_metadata_is_handled(void **state)
             struct error why = {0};
             CHECK(grader_grade(&grader, &what, &grade, &why) == ERR_OK, (*d)->name);
             jv_free(metadata);
+        }
+        grader_close(&grader);
+    }
+}
+
+/* Metrics of all answers: each is known or has a reason, whatever the answers are. */
+static void metrics_of_any_answers_are_handled(void **state)
+{
+    (void)state;
+    static const char *const ANSWERS[] = {"", "7", "[]", "[{}]", "\xFF", "a blue whale"};
+    enum { COUNT = sizeof ANSWERS / sizeof *ANSWERS };
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        struct grader grader = open_grader(*d);
+        for (size_t used = 0; used <= COUNT; used++) {
+            struct grading items[COUNT];
+            struct grader_quality qualities[GRADER_QUALITIES_MAX];
+            struct error why = {0};
+            size_t count = 99;
+            for (size_t i = 0; i < used; i++)
+                items[i] = (struct grading){.problem = "p",
+                                            .expected = ANSWERS[COUNT - 1 - i],
+                                            .answer = ANSWERS[i],
+                                            .index = (int64_t)(used - i)};
+            enum err err = grader_corpus(&grader, items, used, qualities, &count, &why);
+            CHECK(err == ERR_OK, (*d)->name);
+            CHECK((*d)->corpus ? count >= 1 && count <= GRADER_QUALITIES_MAX : count == 0,
+                  (*d)->name);
+            for (size_t i = 0; i < count && !err; i++) {
+                check_words(qualities[i].name, sizeof qualities[i].name, (*d)->name);
+                check_words(qualities[i].reason, sizeof qualities[i].reason, (*d)->name);
+                CHECK(isfinite(qualities[i].value) || qualities[i].reason[0], (*d)->name);
+                CHECK(qualities[i].count <= used, (*d)->name);
+            }
         }
         grader_close(&grader);
     }
@@ -319,6 +369,7 @@ int main(void)
         cmocka_unit_test(unknown_reference_is_null_and_empty_answer_is_false),
         cmocka_unit_test(invalid_text_is_handled),
         cmocka_unit_test(any_metadata_is_handled),
+        cmocka_unit_test(metrics_of_any_answers_are_handled),
         cmocka_unit_test(grading_time_is_not_quadratic_in_the_answer),
         cmocka_unit_test(long_expected_answers_are_handled),
     };

@@ -30,9 +30,12 @@ static void run(const char *bytes, size_t length)
     text_add_repaired(&expected, bytes, first);
     answer = fuzz_string(end ? end + 1 : "", rest);
     if (!grader_open(driver, &(struct grader_config){.judge = &JUDGE}, &grader, &why)) {
-        struct grading what = {"p", text_get(&expected), answer, NULL};
+        struct grading what = {.problem = "p", .expected = text_get(&expected), .answer = answer};
+        struct grader_quality qualities[GRADER_QUALITIES_MAX];
+        size_t count;
         enum err err = grader_grade(&grader, &what, &grade, &why);
         fuzz_check_error(err, &why);
+        fuzz_check_error(grader_corpus(&grader, &what, 1, qualities, &count, &why), &why);
         fuzz_check(err || !is_known(grade.score) || (grade.score >= 0 && grade.score <= 1));
         grader_close(&grader);
     }
@@ -50,6 +53,9 @@ static void seeds(void)
         {"[1, 2]", "Final answer: {2, 1}"},
         {"50\\%", "0.5 or \\text{half}"},
         {"the cat sat", "A cat sat on the mat."},
+        {"cat", "[{\"label\": \"cat\", \"score\": 0.9}]"},
+        {"[{\"label\": \"cat\", \"box\": [1, 2, 3, 4], \"crowd\": true}]",
+         "[{\"label\": \"cat\", \"box\": [1, 2, 3, 4], \"score\": 0.5}]"},
         {"x", "{\"verdict\": \"CORRECT\", \"score\": 0.5}\nGRADE: A"},
     };
     for (int i = 0; GRADER_DRIVERS[i]; i++)

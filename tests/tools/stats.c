@@ -14,6 +14,8 @@
 #include "stats/correlation.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
+#include "stats/edit_distance.h"
+#include "stats/eigen.h"
 #include "stats/fit.h"
 
 struct series {
@@ -161,6 +163,66 @@ static void write_sorted(struct series x, const struct jv *asked, struct json *j
     json_array_end(json);
 }
 
+static double *new_numbers(size_t count)
+{
+    double *numbers = calloc(count + 1, sizeof *numbers);
+    if (!numbers)
+        exit(1);
+    return numbers;
+}
+
+static void write_numbers(struct json *json, const char *key, const double *numbers, size_t count)
+{
+    json_array(json, key);
+    for (size_t i = 0; i < count; i++)
+        json_number(json, NULL, numbers[i]);
+    json_array_end(json);
+}
+
+static void write_edit_distance(struct series x, struct series y, struct json *json)
+{
+    uint32_t *a = calloc(x.count + y.count + 1, sizeof *a);
+    if (!a)
+        exit(1);
+    for (size_t i = 0; i < x.count + y.count; i++)
+        a[i] = (uint32_t)(i < x.count ? x.values[i] : y.values[i - x.count]);
+    json_integer(json, "value", (int64_t)edit_distance(a, x.count, a + x.count, y.count));
+    free(a);
+}
+
+/* Of a symmetric matrix, by rows. */
+static void write_eigen(struct series x, size_t size, struct json *json)
+{
+    double *values = new_numbers(size), *vectors = new_numbers(size * size);
+    double *root = new_numbers(size * size);
+    bool is_done = !eigen_symmetric(x.values, size, values, vectors) &&
+                   !eigen_square_root(x.values, size, root);
+    json_bool(json, "done", is_done);
+    write_numbers(json, "values", values, size);
+    write_numbers(json, "vectors", vectors, size * size);
+    write_numbers(json, "root", root, size * size);
+    free(values);
+    free(vectors);
+    free(root);
+}
+
+/* Of the rows of two tables. */
+static void write_frechet(struct series x, struct series y, size_t size, struct json *json)
+{
+    double *means = new_numbers(2 * size), *covariances = new_numbers(2 * size * size);
+    double *transport = new_numbers(size * size), distance = UNKNOWN;
+    covariance_of(x.values, x.count / size, size, means, covariances);
+    covariance_of(y.values, y.count / size, size, means + size, covariances + size * size);
+    const struct normal_distribution a = {means, covariances};
+    const struct normal_distribution b = {means + size, covariances + size * size};
+    json_bool(json, "done", !frechet_distance(&a, &b, size, &distance, transport));
+    json_number(json, "value", distance);
+    write_numbers(json, "transport", transport, size * size);
+    free(means);
+    free(covariances);
+    free(transport);
+}
+
 static void write_answer(const struct jv *asked, struct json *json)
 {
     const char *ask = jv_text(jv_get(asked, "ask")) ? jv_text(jv_get(asked, "ask")) : "";
@@ -180,6 +242,12 @@ static void write_answer(const struct jv *asked, struct json *json)
         write_runs(x, y, json);
     else if (strcmp(ask, "bootstrap") == 0)
         write_bootstrap(asked, x, y, json);
+    else if (strcmp(ask, "edit_distance") == 0)
+        write_edit_distance(x, y, json);
+    else if (strcmp(ask, "eigen") == 0)
+        write_eigen(x, (size_t)jv_number(jv_get(asked, "size")), json);
+    else if (strcmp(ask, "frechet") == 0)
+        write_frechet(x, y, (size_t)jv_number(jv_get(asked, "size")), json);
     else if (strcmp(ask, "sorted") == 0)
         write_sorted(x, asked, json);
     else

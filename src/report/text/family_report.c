@@ -97,6 +97,19 @@ static void add_member(struct table *table, const struct result_item *member, co
     table_add_known(table, rate, "%.0f", rate);
 }
 
+static bool is_of_workload(const struct result_item *member)
+{
+    return result_text_at(member, "workload")[0] != '\0';
+}
+
+static size_t count_members(const struct family *family, bool of_workloads)
+{
+    size_t count = 0;
+    RESULT_EACH (member, family->models)
+        count += is_of_workload(member) == of_workloads;
+    return count;
+}
+
 /* With as many of the last columns as fit. */
 static void write_members(const struct family *family, bool color, struct text *out)
 {
@@ -112,7 +125,8 @@ static void write_members(const struct family *family, bool color, struct text *
     size_t count = table.width, needed = 5, widths[COUNT_OF(headings)] = {0};
     size_t width = 0; /* each column follows a space or two */
     RESULT_EACH (member, family->models)
-        add_member(&table, member, name_of(family, member));
+        if (!is_of_workload(member))
+            add_member(&table, member, name_of(family, member));
     table_widen(&table, widths);
     for (size_t c = 0; c < count; c++)
         width += widths[c] ? widths[c] + (c ? 2 : 1) : 0;
@@ -120,6 +134,85 @@ static void write_members(const struct family *family, bool color, struct text *
         width -= widths[--count] + 2;
     table_write_header(&table, widths, " ", color, out);
     table_write_rows(&table, widths, " ", out);
+    table_release(&table);
+}
+
+/* "93 % accuracy", "0.81 map_50". */
+static void add_quality(struct table *table, const struct result_item *member)
+{
+    char cell[FORMAT_MAX], figure[FORMAT_MAX];
+    const struct result_item *quality = result_get(member, "quality");
+    double value = result_number_at(quality, "value");
+    double accuracy = result_number_at(member, "accuracy");
+    if (is_known(value))
+        table_addf(table, "%s %s",
+                   format_figure(figure, value, result_number_at(quality, "plus_minus"), ""),
+                   result_text_at(quality, "name"));
+    else if (is_known(accuracy))
+        table_addf(table, "%s accuracy", format_percent(cell, accuracy));
+    else
+        table_add(table, "");
+}
+
+/* Vision, speech and diffusion: each has its own quality and unit. */
+static void write_workloads(const struct family *family, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {{"  model", false}, {"workload", false},
+                                                  {"quality", false}, {"energy", true},
+                                                  {"per", false},     {"per second", true}};
+    struct table table = TABLE(COLUMNS);
+    size_t widths[COUNT_OF(COLUMNS)] = {0};
+    char cell[FORMAT_MAX];
+    RESULT_EACH (member, family->models) {
+        double rate = result_number_at(member, "units_per_s");
+        if (!is_of_workload(member))
+            continue;
+        table_addf(&table, "%s %s", result_flag_at(member, "on_frontier") ? "*" : " ",
+                   name_of(family, member));
+        table_add(&table, result_text_at(member, "workload"));
+        add_quality(&table, member);
+        table_add(&table, member_figure(cell, member, "joules_per_unit", "J"));
+        table_add(&table, result_text_at(member, "unit"));
+        table_add_known(&table, rate, "%.3g", rate);
+    }
+    table_widen(&table, widths);
+    table_write_header(&table, widths, " ", color, out);
+    table_write_rows(&table, widths, " ", out);
+    table_release(&table);
+}
+
+/* What the estimator says of the same work on a device that it knows. */
+static void write_predictions(const struct family *family, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {{"  model", false},
+                                                  {"measured here", true},
+                                                  {"estimated", true},
+                                                  {"time", true},
+                                                  {"per", false}};
+    struct table table = TABLE(COLUMNS);
+    size_t widths[COUNT_OF(COLUMNS)] = {0}, count = 0;
+    char cell[FORMAT_MAX];
+    RESULT_EACH (member, family->models) {
+        const struct result_item *predicted = result_get(member, "predicted");
+        double joules = result_number_at(predicted, "joules_per_unit");
+        if (!is_known(joules))
+            continue;
+        count++;
+        table_addf(&table, "  %s", name_of(family, member));
+        table_add(&table, member_figure(cell, member, "joules_per_unit", "J"));
+        table_add(&table, format_with_error(
+                              cell, joules,
+                              result_number_at(predicted, "joules_per_unit_plus_minus"), "J"));
+        table_add(&table, format_si(cell, result_number_at(predicted, "seconds_per_unit"), "s"));
+        table_add(&table, result_text_at(member, "unit"));
+    }
+    if (count) {
+        text_addf(out, "\n The same work on another device (`ipw estimate`): %s, one at a time\n\n",
+                  plain_text(result_text_at(family->result->items, "predicted_on")).text);
+        table_widen(&table, widths);
+        table_write_header(&table, widths, " ", color, out);
+        table_write_rows(&table, widths, " ", out);
+    }
     table_release(&table);
 }
 
@@ -219,8 +312,16 @@ static void family_text(const struct result *result, bool color, struct text *ou
     write_evidence(&family, out);
     text_add(out, "\n");
     write_findings(&family, color, out);
-    write_members(&family, color, out);
-    text_add(out, "\n * Pareto-optimal: no other is as accurate for as little energy\n");
+    if (count_members(&family, false))
+        write_members(&family, color, out);
+    if (count_members(&family, false) && count_members(&family, true))
+        text_add(out, "\n");
+    if (count_members(&family, true))
+        write_workloads(&family, color, out);
+    text_add(
+        out,
+        "\n * Pareto-optimal: no other of the same data is as accurate for as little energy\n");
+    write_predictions(&family, color, out);
     RESULT_EACH (member, family.models)
         if (result_text_at(member, "error")[0])
             text_addf(out, " failed   %s: %s\n", plain_text(result_text_at(member, "model")).text,

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/hardware.h"
 #include "core/json.h"
 #include "core/result.h"
 #include "core/xalloc.h"
 #include "runner/profile/phases.h"
 #include "runner/profile/state.h"
 #include "stats/pareto.h"
+#include "workloads/workload.h"
 
 static void clear_figures(struct profile_member *member)
 {
@@ -18,6 +20,8 @@ static void clear_figures(struct profile_member *member)
     member->joules_per_query = member->joules_per_query_plus_minus = UNKNOWN;
     member->joules_per_output_token = member->output_tokens_per_s = UNKNOWN;
     member->ipj = member->ipj_plus_minus = member->ipw = member->ipw_plus_minus = UNKNOWN;
+    member->joules_per_unit = member->joules_per_unit_plus_minus = member->units_per_s = UNKNOWN;
+    member->predicted = (struct prediction){UNKNOWN, UNKNOWN, UNKNOWN};
     member->energy = energy_unknown("no query was sent");
     summary_conditions_init(&member->conditions);
 }
@@ -40,11 +44,54 @@ static void take_figures(struct profile_member *member, const struct summary *su
     member->joules_per_query_plus_minus = member->joules_per_query * relative;
 }
 
-static enum err run_member(struct session *session, const struct host_report *host,
-                           const struct profile_options *profile, struct profile_member *member,
-                           int *signal, struct error *why)
+/* What a workload processes, else queries. */
+static void take_units(struct profile_member *member, const struct summary *summary)
 {
-    struct profile_options options = *profile;
+    double relative = member->energy.plus_minus / member->energy.joules;
+    if (is_known(summary->images)) {
+        member->unit = "image";
+        member->joules_per_unit = summary->joules_per_image;
+        member->units_per_s = ratio(summary->images, summary->seconds);
+    } else if (is_known(summary->audio_s)) {
+        member->unit = "second of audio";
+        member->joules_per_unit = summary->joules_per_audio_s;
+        member->units_per_s = ratio(summary->audio_s, summary->seconds);
+    } else {
+        member->unit = "query";
+        member->joules_per_unit = summary->joules_per_query;
+        member->units_per_s = ratio((double)summary->completed, summary->seconds);
+    }
+    member->joules_per_unit_plus_minus = member->joules_per_unit * relative;
+}
+
+/* The same work as that of a mean query.  Predictions of speech are left out: its decoder runs a number of times that
+ * the files do not say. */
+static void predict(const struct profile_entry *entry, const struct hardware *device,
+                    const struct summary *summary, struct profile_member *member)
+{
+    struct error ignored;
+    bool is_image = is_known(summary->images);
+    struct predicted_work work = {
+        .model = entry->file,
+        .prompt_tokens = UNKNOWN,
+        .output_tokens = UNKNOWN,
+        .passes = is_image ? ratio(summary->denoise_steps, summary->images) : UNKNOWN,
+    };
+    if (!device || !entry->file || is_known(summary->audio_s))
+        return;
+    if (!is_image && !entry->profile->workload) {
+        work.prompt_tokens = ratio(summary->input_tokens, (double)summary->completed);
+        work.output_tokens = ratio(summary->output_tokens, (double)summary->completed);
+    }
+    if (prediction_make(&work, device, &member->predicted, &ignored))
+        member->predicted = (struct prediction){UNKNOWN, UNKNOWN, UNKNOWN};
+}
+
+static enum err run_member(struct session *session, const struct host_report *host,
+                           const struct profile_entry *entry, const struct hardware *device,
+                           struct profile_member *member, int *signal, struct error *why)
+{
+    struct profile_options options = *entry->profile;
     struct profile_result result;
     options.model = member->model;
     enum err err = profile_run(session, host, &options, &result, why);
@@ -60,43 +107,78 @@ static enum err run_member(struct session *session, const struct host_report *ho
     if (!err) {
         member->energy = result.energy;
         take_figures(member, &result.summary);
+        take_units(member, &result.summary);
+        predict(entry, device, &result.summary, member);
     }
     profile_result_release(&result);
     return err;
 }
 
-static void mark_frontier(struct profile_family *family)
+static bool same_dataset(const struct profile_entry *a, const struct profile_entry *b)
 {
-    size_t count = family->count;
-    double *figures = xcalloc(2 * (count + 1), sizeof *figures);
-    bool *on = xcalloc(count + 1, sizeof *on);
-    for (size_t i = 0; i < count; i++) {
-        figures[i] = family->members[i].joules_per_query;
-        figures[count + i] = family->members[i].accuracy;
+    return str_equal(a->profile->dataset, b->profile->dataset);
+}
+
+/* Among the models that answered the questions of one dataset, of which `first` is the first. */
+static void mark_frontier_of(const struct profile_entry *entries, size_t first,
+                             struct profile_family *family)
+{
+    size_t count = 0;
+    double *figures = xcalloc(2 * (family->count + 1), sizeof *figures);
+    double *joules = figures, *accuracies = figures + family->count;
+    bool *on = xcalloc(family->count + 1, sizeof *on);
+    struct profile_member **members = xcalloc(family->count + 1, sizeof *members);
+    for (size_t i = first; i < family->count; i++) {
+        if (!same_dataset(&entries[i], &entries[first]))
+            continue;
+        members[count] = &family->members[i];
+        joules[count] = members[count]->joules_per_query;
+        accuracies[count] = members[count]->accuracy;
+        count++;
     }
-    pareto_mark(figures, figures + count, count, on);
+    pareto_mark(joules, accuracies, count, on);
     for (size_t i = 0; i < count; i++)
-        family->members[i].on_frontier = on[i];
+        members[i]->on_frontier = on[i];
+    free(members);
     free(figures);
     free(on);
+}
+
+static void mark_frontier(const struct profile_entry *entries, struct profile_family *family)
+{
+    for (size_t i = 0; i < family->count; i++) {
+        bool is_first = true;
+        for (size_t k = 0; k < i && is_first; k++)
+            is_first = !same_dataset(&entries[k], &entries[i]);
+        if (is_first)
+            mark_frontier_of(entries, i, family);
+    }
 }
 
 enum err profile_family_run(struct session *session, const struct host_report *host,
                             const struct profile_family_options *options,
                             struct profile_family *out, struct error *why)
 {
-    struct error first = {0};
+    struct error first = {0}, ignored;
+    struct hardware device;
     size_t profiled = 0;
     *out = (struct profile_family){.members = xcalloc(options->count + 1, sizeof *out->members)};
+    bool has_device = prediction_device(&device, &ignored) == ERR_OK;
+    if (has_device)
+        chars_copy(out->device, device.name);
     while (out->count < options->count && !out->signal) {
         struct profile_member *member = &out->members[out->count];
         struct error failed = {0};
-        member->model = options->models[out->count];
+        const struct profile_entry *entry = &options->entries[out->count];
+        const struct workload_driver *workload = entry->profile->workload;
+        member->model = entry->model;
+        member->workload = workload ? workload->name : NULL;
         clear_figures(member);
         if (options->begins)
             options->begins(member->model, out->count, options->count);
         out->count++;
-        enum err err = run_member(session, host, options->profile, member, &out->signal, &failed);
+        enum err err = run_member(session, host, entry, has_device ? &device : NULL, member,
+                                  &out->signal, &failed);
         if (err == ERR_INTERRUPTED)
             return err_set(why, err, "%s", failed.text);
         profiled += !err;
@@ -105,7 +187,9 @@ enum err profile_family_run(struct session *session, const struct host_report *h
         if (err && !first.code)
             err_set(&first, err, "%s: %s", member->model, member->why);
     }
-    mark_frontier(out);
+    if (has_device)
+        hardware_release(&device);
+    mark_frontier(options->entries, out);
     if (profiled == 0 && first.code) {
         *why = first;
         return first.code;
@@ -137,6 +221,8 @@ struct figure {
 
 static const struct figure FIGURES[] = {
     FIGURE(joules_per_query, "J"),
+    FIGURE(joules_per_unit, "J"),
+    BARE_FIGURE(units_per_s, "1/s"),
     BARE_FIGURE(joules_per_output_token, "J"),
     BARE_FIGURE(output_tokens_per_s, "1/s"),
     FIGURE(ipj, "1/J"),
@@ -162,6 +248,8 @@ static void put_member(struct result *out, const struct profile_member *member)
     result_writer(out, &json);
     result_group(out, NULL);
     result_text(out, "model", member->model);
+    result_text(out, "workload", member->workload);
+    result_text(out, "unit", member->unit);
     result_text(out, "output_dir", member->directory[0] ? member->directory : NULL);
     result_text(out, "error", member->why[0] ? member->why : NULL);
     summary_conditions_to_json(&json, "conditions", &member->conditions);
@@ -172,6 +260,11 @@ static void put_member(struct result *out, const struct profile_member *member)
     result_numbers(out, "accuracy_interval_95", interval, 2, "%");
     for (size_t i = 0; i < COUNT_OF(FIGURES); i++)
         put_figure(out, &FIGURES[i], member);
+    result_group(out, "predicted");
+    result_measured(out, "joules_per_unit", member->predicted.joules, "joules_per_unit_plus_minus",
+                    member->predicted.plus_minus, "J");
+    result_number(out, "seconds_per_unit", member->predicted.seconds, "s");
+    result_end(out);
     energy_to_json(&json, "energy", &member->energy);
     result_flag(out, "on_frontier", member->on_frontier);
     result_end(out);
@@ -181,6 +274,7 @@ void profile_family_fill(const struct profile_family *family, struct result *out
 {
     result_begin(out, "demo");
     result_text(out, "conclusion", family->conclusion);
+    result_text(out, "predicted_on", family->device[0] ? family->device : NULL);
     result_list(out, "models");
     for (size_t i = 0; i < family->count; i++)
         put_member(out, &family->members[i]);

@@ -19,6 +19,7 @@
 #include "core/units.h"
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
+#include "runner/prediction.h"
 
 struct client;
 struct client_request;
@@ -175,9 +176,15 @@ enum err profile_merge_shards(const struct profile_options *options, const char 
 
 /* ---- several models on the same questions, one after another (family.c) ---- */
 
+/* A model and how it runs. */
+struct profile_entry {
+    const struct profile_options *profile; /* its model is ignored */
+    const char *model;                     /* name known to the client */
+    const char *file;                      /* what the estimator reads; NULL: no estimate */
+};
+
 struct profile_family_options {
-    const struct profile_options *profile; /* for every run; its model is ignored */
-    const char *const *models;             /* names known to the client */
+    const struct profile_entry *entries;
     size_t count;
     void (*begins)(const char *model, size_t index, size_t count); /* before each; may be NULL */
 };
@@ -192,12 +199,17 @@ struct profile_member {
     double joules_per_query, joules_per_query_plus_minus;
     double joules_per_output_token, output_tokens_per_s;
     double ipj, ipj_plus_minus, ipw, ipw_plus_minus;
+    const char *workload; /* NULL: a language model */
+    const char *unit;     /* of what it processes: "query", "image", "second of audio" */
+    double joules_per_unit, joules_per_unit_plus_minus, units_per_s;
     struct energy energy; /* of the machine while queries ran */
     struct summary_conditions conditions;
-    bool on_frontier; /* Pareto-optimal in accuracy against energy per query */
+    struct prediction predicted; /* of a unit, by the estimator */
+    bool on_frontier; /* Pareto-optimal in accuracy against energy per query, in its workload */
 };
 
 struct profile_family {
+    char device[96]; /* of the predictions; "": there are none */
     struct profile_member *members; /* the models that were tried */
     size_t count;
     char *conclusion; /* a sentence on their differences, set by the caller; or NULL */
