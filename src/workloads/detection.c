@@ -1,5 +1,5 @@
 /* Decoding, non-maximum suppression and printing of detections. */
-#include "workloads/detection.h"
+#include "workloads/vision.h"
 
 #include <math.h>
 #include <stdbool.h>

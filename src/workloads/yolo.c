@@ -9,7 +9,6 @@
 #include "core/xalloc.h"
 #include "media/image.h"
 #include "wire/completion.h"
-#include "workloads/detection.h"
 #include "workloads/labels.h"
 #include "workloads/model_files.h"
 #include "workloads/vision.h"
@@ -33,11 +32,12 @@ static uint32_t metadata_number(const struct onnx_session *session, const char *
                                 uint32_t otherwise)
 {
     char *text = onnx_session_metadata(session, key);
-    unsigned long number = 0;
+    uint32_t number = 0;
     if (text)
-        number = strtoul(text + strspn(text, "[( "), NULL, 10);
+        for (const char *at = text + strspn(text, "[( "); *at >= '0' && *at <= '9'; at++)
+            number = number > SIDE_MAX ? number : 10 * number + (uint32_t)(*at - '0');
     free(text);
-    return number >= 1 && number <= SIDE_MAX ? (uint32_t)number : otherwise;
+    return number >= 1 && number <= SIDE_MAX ? number : otherwise;
 }
 
 static bool metadata_is(const struct onnx_session *session, const char *key, const char *value)
