@@ -160,10 +160,10 @@ static size_t distance(const char *word, const char *listed)
         return found != theirs;
     if (strpbrk(mine, "0123456789") && has_letters_of(theirs, mine))
         return ELSE;
-    size_t whole = edit_distance(mine, theirs);
+    size_t whole = name_distance(mine, theirs);
     if (strlen(mine) < strlen(theirs))
         theirs[strlen(mine)] = '\0';
-    size_t beginning = edit_distance(mine, theirs);
+    size_t beginning = name_distance(mine, theirs);
     return ELSE + (beginning < whole ? beginning : whole);
 }
 

@@ -21,7 +21,7 @@ enum err registry_unknown(const char *kind, const char *name, const char *const 
                           size_t count, enum err code, struct error *why);
 
 /* Levenshtein distance; 64 for longer names. */
-size_t edit_distance(const char *a, const char *b);
+size_t name_distance(const char *a, const char *b);
 
 /* The entry of names[] that the user most likely meant, or NULL when none is similar. */
 const char *nearest_name(const char *word, const char *const *names, size_t count);

@@ -239,8 +239,8 @@ struct media_folder {
     char *path;
     struct file_list files;
     size_t next;
-    char *
-        source; /* the file that has the answers; NULL: transcripts, the names of subfolders, or none */
+    char *note;   /* about files without an answer, until it is logged */
+    char *source; /* the file of the answers; NULL: transcripts, names of subfolders, or none */
     bool has_labels, has_boxes;
     struct labels labels;
     struct coco coco;
@@ -253,6 +253,7 @@ static void folder_close(void *state)
     labels_release(&folder->labels);
     coco_release(&folder->coco);
     free(folder->path);
+    free(folder->note);
     free(folder->source);
     free(folder);
 }
@@ -341,10 +342,21 @@ static enum err add_answer(const struct media_folder *folder, const char *file, 
     return err;
 }
 
+/* With the second row: who only checks a dataset before it is used reads the first. */
+static void log_note(struct media_folder *folder)
+{
+    if (folder->note && folder->next > 0) {
+        log_warn("%s", folder->note);
+        free(folder->note);
+        folder->note = NULL;
+    }
+}
+
 static enum err next_row(void *state, struct jv **row, uint64_t *number, struct error *why)
 {
     struct media_folder *folder = state;
     *row = NULL;
+    log_note(folder);
     if (folder->next == folder->files.count)
         return ERR_OK;
     const char *file = folder->files.names[folder->next++];
@@ -431,7 +443,7 @@ static enum err find_files(struct media_folder *folder, struct error *why)
 }
 
 /* A file of answers that has none of these files is the wrong one; some without an answer are measured, not graded. */
-static enum err check_answers(const struct media_folder *folder, bool *graded, struct error *why)
+static enum err check_answers(struct media_folder *folder, bool *graded, struct error *why)
 {
     const struct file_list *files = &folder->files;
     const char *without = "";
@@ -447,9 +459,10 @@ static enum err check_answers(const struct media_folder *folder, bool *graded, s
                        plain_text(folder->source).text, plain_text(folder->path).text,
                        plain_text(without).text);
     if (*graded && count)
-        log_warn("%.150s: %zu of %zu files have no %s and are not graded, such as %.60s",
-                 plain_text(folder->path).text, count, files->count, folder->kind->label,
-                 plain_text(without).text);
+        folder->note =
+            xformat("%.150s: %zu of %zu files have no %s and are not graded, such as %.60s",
+                    plain_text(folder->path).text, count, files->count, folder->kind->label,
+                    plain_text(without).text);
     return ERR_OK;
 }
 
