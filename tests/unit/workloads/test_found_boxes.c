@@ -10,7 +10,7 @@
 #include "workloads/vision.h"
 #include "workloads/labels.h"
 
-static void add(struct detections *list, struct detection item)
+static void add(struct found_boxes *list, struct found_box item)
 {
     *XADD(list->items, list->count, list->capacity) = item;
 }
@@ -18,7 +18,7 @@ static void add(struct detections *list, struct detection item)
 /* ---- suppression ---- */
 
 /* Cells of a grid that both boxes cover over those that one of them covers: boxes have integer corners. */
-static double overlap_by_cells(const struct detection *a, const struct detection *b)
+static double overlap_by_cells(const struct found_box *a, const struct found_box *b)
 {
     int both = 0, either = 0;
     for (int y = 0; y < 24; y++)
@@ -32,8 +32,8 @@ static double overlap_by_cells(const struct detection *a, const struct detection
 }
 
 /* The definition: the most probable box that is left stays, and removes those that overlap it; again. */
-static size_t suppress_by_definition(const struct detections *list, double iou, size_t max,
-                                     struct detection *stay)
+static size_t suppress_by_definition(const struct found_boxes *list, double iou, size_t max,
+                                     struct found_box *stay)
 {
     bool *is_left = xmalloc(list->count * sizeof *is_left);
     size_t count = 0;
@@ -63,10 +63,10 @@ static uint64_t below(uint64_t *rng, uint64_t end)
     return rng_bits(rng) % end;
 }
 
-static struct detection random_box(uint64_t *rng)
+static struct found_box random_box(uint64_t *rng)
 {
     float left = (float)below(rng, 20), top = (float)below(rng, 20);
-    return (struct detection){
+    return (struct found_box){
         .left = left,
         .top = top,
         .right = left + 1 + (float)below(rng, (uint64_t)(23 - left)),
@@ -82,19 +82,19 @@ static void suppression_follows_its_definition(void **state)
     uint64_t rng = 5;
     int suppressed = 0;
     for (int round = 0; round < test_rounds(300); round++) {
-        struct detections list = {0};
-        struct detection expected[60];
+        struct found_boxes list = {0};
+        struct found_box expected[60];
         double iou = (double)below(&rng, 20) / 20;
         size_t max = below(&rng, 4) ? 60 : 1 + below(&rng, 5), count = below(&rng, 60);
         for (size_t i = 0; i < count; i++)
             add(&list, random_box(&rng));
         size_t kept = suppress_by_definition(&list, iou, max, expected);
-        detections_suppress(&list, iou, max);
+        found_boxes_suppress(&list, iou, max);
         assert_int_equal(list.count, kept);
         for (size_t i = 0; i < kept; i++)
             assert_memory_equal(&list.items[i], &expected[i], sizeof expected[i]);
         suppressed += (int)(count - kept);
-        detections_release(&list);
+        found_boxes_release(&list);
     }
     assert_true(suppressed > 100);
 }
@@ -102,29 +102,29 @@ static void suppression_follows_its_definition(void **state)
 static void an_overlap_equal_to_the_limit_stays(void **state)
 {
     (void)state;
-    struct detections list = {0};
-    add(&list, (struct detection){0, 0, 4, 4, 0.9F, 0});
-    add(&list, (struct detection){0, 0, 4, 2, 0.8F, 0}); /* IoU 0.5 */
-    detections_suppress(&list, 0.5, 300);
+    struct found_boxes list = {0};
+    add(&list, (struct found_box){0, 0, 4, 4, 0.9F, 0});
+    add(&list, (struct found_box){0, 0, 4, 2, 0.8F, 0}); /* IoU 0.5 */
+    found_boxes_suppress(&list, 0.5, 300);
     assert_int_equal(list.count, 2);
-    detections_suppress(&list, 0.49, 300);
+    found_boxes_suppress(&list, 0.49, 300);
     assert_int_equal(list.count, 1);
-    detections_release(&list);
+    found_boxes_release(&list);
 }
 
 static void empty_and_inverted_boxes_are_harmless(void **state)
 {
     (void)state;
-    struct detections list = {0};
-    detections_suppress(&list, 0.5, 300);
-    detections_limit(&list, 300);
+    struct found_boxes list = {0};
+    found_boxes_suppress(&list, 0.5, 300);
+    found_boxes_limit(&list, 300);
     assert_int_equal(list.count, 0);
-    add(&list, (struct detection){3, 3, 3, 3, 0.9F, 0});
-    add(&list, (struct detection){3, 3, 3, 3, 0.8F, 0});
-    add(&list, (struct detection){5, 5, 2, 2, 0.7F, 0});
-    detections_suppress(&list, 0.5, 300);
+    add(&list, (struct found_box){3, 3, 3, 3, 0.9F, 0});
+    add(&list, (struct found_box){3, 3, 3, 3, 0.8F, 0});
+    add(&list, (struct found_box){5, 5, 2, 2, 0.7F, 0});
+    found_boxes_suppress(&list, 0.5, 300);
     assert_int_equal(list.count, 3);
-    detections_release(&list);
+    found_boxes_release(&list);
 }
 
 /* ---- decoding ---- */
@@ -135,16 +135,16 @@ static void anchors_are_of_their_most_probable_class(void **state)
     /* Three anchors, two classes: rows of x, y, width, height, and the scores. */
     static const float VALUES[] = {10, 20, 30, 11,   21,   31,    4,    8,    2,
                                    6,  2,  2,  0.3F, 0.1F, 0.25F, 0.2F, 0.9F, 0.25F};
-    struct detections list = {0};
-    detections_add_anchors(&list, VALUES, 2, 3, 0.25);
+    struct found_boxes list = {0};
+    found_boxes_add_anchors(&list, VALUES, 2, 3, 0.25);
     assert_int_equal(list.count, 2); /* a score equal to the confidence is too low */
-    const struct detection *a = &list.items[0], *b = &list.items[1];
+    const struct found_box *a = &list.items[0], *b = &list.items[1];
     assert_int_equal(a->label, 0);
     assert_int_equal(b->label, 1);
     assert_true(a->left == 8 && a->top == 8 && a->right == 12 && a->bottom == 14);
     assert_true(b->left == 16 && b->top == 20 && b->right == 24 && b->bottom == 22);
     assert_true(a->score == 0.3F && b->score == 0.9F);
-    detections_release(&list);
+    found_boxes_release(&list);
 }
 
 static void objects_with_an_impossible_class_are_dropped(void **state)
@@ -152,11 +152,11 @@ static void objects_with_an_impossible_class_are_dropped(void **state)
     (void)state;
     static const float VALUES[] = {1, 2, 3, 4, 0.5F, 7,     1, 2, 3, 4, 0.5F, -1,
                                    1, 2, 3, 4, 0.5F, 1e30F, 1, 2, 3, 4, 0.1F, 0};
-    struct detections list = {0};
-    detections_add_objects(&list, VALUES, 4, 0.25);
+    struct found_boxes list = {0};
+    found_boxes_add_objects(&list, VALUES, 4, 0.25);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.items[0].label, 7);
-    detections_release(&list);
+    found_boxes_release(&list);
 }
 
 /* ---- the image ---- */
@@ -165,18 +165,18 @@ static void boxes_return_to_the_image(void **state)
 {
     (void)state;
     /* 200 x 100 in a square of 64: a scale of 0.32, 16 rows above and below. */
-    struct detections list = {0};
+    struct found_boxes list = {0};
     struct labels labels = {0};
     struct text answer = {0};
-    add(&list, (struct detection){3.2F, 19.2F, 32, 48, 0.5F, 3});
-    add(&list, (struct detection){-5, 0, 70, 64, 0.25F, 0});
-    detections_unletterbox(&list, 0.32, 0, 16, 200, 100);
-    detections_answer(&list, &labels, &answer);
+    add(&list, (struct found_box){3.2F, 19.2F, 32, 48, 0.5F, 3});
+    add(&list, (struct found_box){-5, 0, 70, 64, 0.25F, 0});
+    found_boxes_unletterbox(&list, 0.32, 0, 16, 200, 100);
+    found_boxes_answer(&list, &labels, &answer);
     assert_string_equal(text_get(&answer),
                         "[{\"label\":\"3\",\"score\":0.5,\"box\":[10,10,90,90]},"
                         "{\"label\":\"0\",\"score\":0.25,\"box\":[0,0,200,100]}]");
     text_release(&answer);
-    detections_release(&list);
+    found_boxes_release(&list);
 }
 
 int main(void)

@@ -11,16 +11,16 @@
 #include "core/xalloc.h"
 #include "workloads/labels.h"
 
-void detections_release(struct detections *detections)
+void found_boxes_release(struct found_boxes *detections)
 {
     free(detections->items);
-    *detections = (struct detections){0};
+    *detections = (struct found_boxes){0};
 }
 
 /* ---- decoding ---- */
 
-void detections_add_anchors(struct detections *out, const float *values, size_t classes,
-                            size_t anchors, double confidence)
+void found_boxes_add_anchors(struct found_boxes *out, const float *values, size_t classes,
+                             size_t anchors, double confidence)
 {
     for (size_t i = 0; i < anchors; i++) {
         const float *scores = values + 4 * anchors + i;
@@ -32,7 +32,7 @@ void detections_add_anchors(struct detections *out, const float *values, size_t 
             continue;
         float x = values[i], y = values[anchors + i];
         float half_width = values[2 * anchors + i] / 2, half_height = values[3 * anchors + i] / 2;
-        *XADD(out->items, out->count, out->capacity) = (struct detection){
+        *XADD(out->items, out->count, out->capacity) = (struct found_box){
             .left = x - half_width,
             .top = y - half_height,
             .right = x + half_width,
@@ -43,15 +43,15 @@ void detections_add_anchors(struct detections *out, const float *values, size_t 
     }
 }
 
-void detections_add_objects(struct detections *out, const float *values, size_t objects,
-                            double confidence)
+void found_boxes_add_objects(struct found_boxes *out, const float *values, size_t objects,
+                             double confidence)
 {
     enum { LEFT, TOP, RIGHT, BOTTOM, SCORE, CLASS, VALUES };
     for (size_t i = 0; i < objects; i++) {
         const float *object = values + i * VALUES;
         if (!(object[SCORE] > confidence) || !(object[CLASS] >= 0 && object[CLASS] < 1e6F))
             continue;
-        *XADD(out->items, out->count, out->capacity) = (struct detection){
+        *XADD(out->items, out->count, out->capacity) = (struct found_box){
             .left = object[LEFT],
             .top = object[TOP],
             .right = object[RIGHT],
@@ -65,7 +65,7 @@ void detections_add_objects(struct detections *out, const float *values, size_t 
 /* ---- suppression ---- */
 
 struct ranked {
-    struct detection item;
+    struct found_box item;
     size_t index;
 };
 
@@ -76,7 +76,7 @@ static int compare_ranked(const void *left, const void *right)
     return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-static void sort(struct detections *detections)
+static void sort(struct found_boxes *detections)
 {
     struct ranked *ranked = xcalloc(detections->count, sizeof *ranked);
     for (size_t i = 0; i < detections->count; i++)
@@ -88,13 +88,13 @@ static void sort(struct detections *detections)
     free(ranked);
 }
 
-static double area(const struct detection *box)
+static double area(const struct found_box *box)
 {
     return ((double)box->right - box->left) * ((double)box->bottom - box->top);
 }
 
 /* Intersection over union. */
-static double overlap(const struct detection *a, const struct detection *b)
+static double overlap(const struct found_box *a, const struct found_box *b)
 {
     double width = fmin(a->right, b->right) - fmax(a->left, b->left);
     double height = fmin(a->bottom, b->bottom) - fmax(a->top, b->top);
@@ -103,9 +103,9 @@ static double overlap(const struct detection *a, const struct detection *b)
     return width * height / (area(a) + area(b) - width * height);
 }
 
-void detections_suppress(struct detections *detections, double iou, size_t max)
+void found_boxes_suppress(struct found_boxes *detections, double iou, size_t max)
 {
-    struct detection *items = detections->items;
+    struct found_box *items = detections->items;
     size_t kept = 0;
     sort(detections);
     for (size_t i = 0; i < detections->count && kept < max; i++) {
@@ -118,7 +118,7 @@ void detections_suppress(struct detections *detections, double iou, size_t max)
     detections->count = kept;
 }
 
-void detections_limit(struct detections *detections, size_t max)
+void found_boxes_limit(struct found_boxes *detections, size_t max)
 {
     sort(detections);
     if (detections->count > max)
@@ -132,11 +132,11 @@ static float in_image(double position, double offset, double scale, uint32_t sid
     return (float)fmax(0, fmin(side, (position - offset) / scale));
 }
 
-void detections_unletterbox(struct detections *detections, double scale, double left, double top,
-                            uint32_t width, uint32_t height)
+void found_boxes_unletterbox(struct found_boxes *detections, double scale, double left, double top,
+                             uint32_t width, uint32_t height)
 {
     for (size_t i = 0; i < detections->count; i++) {
-        struct detection *box = &detections->items[i];
+        struct found_box *box = &detections->items[i];
         box->left = in_image(box->left, left, scale, width);
         box->right = in_image(box->right, left, scale, width);
         box->top = in_image(box->top, top, scale, height);
@@ -150,14 +150,14 @@ static double pixels(double value)
     return round(value * 1000) / 1000;
 }
 
-void detections_answer(const struct detections *detections, const struct labels *labels,
-                       struct text *out)
+void found_boxes_answer(const struct found_boxes *detections, const struct labels *labels,
+                        struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
     json_array(&json, NULL);
     for (size_t i = 0; i < detections->count; i++) {
-        const struct detection *item = &detections->items[i];
+        const struct found_box *item = &detections->items[i];
         const double box[] = {pixels(item->left), pixels(item->top),
                               pixels((double)item->right - item->left),
                               pixels((double)item->bottom - item->top)};
