@@ -11,10 +11,10 @@
 #include "core/xalloc.h"
 #include "workloads/labels.h"
 
-void found_boxes_release(struct found_boxes *detections)
+void found_boxes_release(struct found_boxes *boxes)
 {
-    free(detections->items);
-    *detections = (struct found_boxes){0};
+    free(boxes->items);
+    *boxes = (struct found_boxes){0};
 }
 
 /* ---- decoding ---- */
@@ -76,15 +76,15 @@ static int compare_ranked(const void *left, const void *right)
     return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-static void sort(struct found_boxes *detections)
+static void sort(struct found_boxes *boxes)
 {
-    struct ranked *ranked = xcalloc(detections->count, sizeof *ranked);
-    for (size_t i = 0; i < detections->count; i++)
-        ranked[i] = (struct ranked){detections->items[i], i};
-    if (detections->count > 0)
-        qsort(ranked, detections->count, sizeof *ranked, compare_ranked);
-    for (size_t i = 0; i < detections->count; i++)
-        detections->items[i] = ranked[i].item;
+    struct ranked *ranked = xcalloc(boxes->count, sizeof *ranked);
+    for (size_t i = 0; i < boxes->count; i++)
+        ranked[i] = (struct ranked){boxes->items[i], i};
+    if (boxes->count > 0)
+        qsort(ranked, boxes->count, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < boxes->count; i++)
+        boxes->items[i] = ranked[i].item;
     free(ranked);
 }
 
@@ -103,26 +103,26 @@ static double overlap(const struct found_box *a, const struct found_box *b)
     return width * height / (area(a) + area(b) - width * height);
 }
 
-void found_boxes_suppress(struct found_boxes *detections, double iou, size_t max)
+void found_boxes_suppress(struct found_boxes *boxes, double iou, size_t max)
 {
-    struct found_box *items = detections->items;
+    struct found_box *items = boxes->items;
     size_t kept = 0;
-    sort(detections);
-    for (size_t i = 0; i < detections->count && kept < max; i++) {
+    sort(boxes);
+    for (size_t i = 0; i < boxes->count && kept < max; i++) {
         bool is_free = true;
         for (size_t k = 0; k < kept && is_free; k++)
             is_free = items[k].label != items[i].label || overlap(&items[k], &items[i]) <= iou;
         if (is_free)
             items[kept++] = items[i];
     }
-    detections->count = kept;
+    boxes->count = kept;
 }
 
-void found_boxes_limit(struct found_boxes *detections, size_t max)
+void found_boxes_limit(struct found_boxes *boxes, size_t max)
 {
-    sort(detections);
-    if (detections->count > max)
-        detections->count = max;
+    sort(boxes);
+    if (boxes->count > max)
+        boxes->count = max;
 }
 
 /* ---- the answer ---- */
@@ -132,11 +132,11 @@ static float in_image(double position, double offset, double scale, uint32_t sid
     return (float)fmax(0, fmin(side, (position - offset) / scale));
 }
 
-void found_boxes_unletterbox(struct found_boxes *detections, double scale, double left, double top,
+void found_boxes_unletterbox(struct found_boxes *boxes, double scale, double left, double top,
                              uint32_t width, uint32_t height)
 {
-    for (size_t i = 0; i < detections->count; i++) {
-        struct found_box *box = &detections->items[i];
+    for (size_t i = 0; i < boxes->count; i++) {
+        struct found_box *box = &boxes->items[i];
         box->left = in_image(box->left, left, scale, width);
         box->right = in_image(box->right, left, scale, width);
         box->top = in_image(box->top, top, scale, height);
@@ -150,14 +150,14 @@ static double pixels(double value)
     return round(value * 1000) / 1000;
 }
 
-void found_boxes_answer(const struct found_boxes *detections, const struct labels *labels,
+void found_boxes_answer(const struct found_boxes *boxes, const struct labels *labels,
                         struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
     json_array(&json, NULL);
-    for (size_t i = 0; i < detections->count; i++) {
-        const struct found_box *item = &detections->items[i];
+    for (size_t i = 0; i < boxes->count; i++) {
+        const struct found_box *item = &boxes->items[i];
         const double box[] = {pixels(item->left), pixels(item->top),
                               pixels((double)item->right - item->left),
                               pixels((double)item->bottom - item->top)};

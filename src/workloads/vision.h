@@ -75,7 +75,7 @@ struct found_boxes {
     struct found_box *items;
     size_t count, capacity;
 };
-void found_boxes_release(struct found_boxes *detections);
+void found_boxes_release(struct found_boxes *boxes);
 
 /* Adds those above the confidence from rows of values, each with one value per anchor: center x, center y, width, height,
  * and the score of each class: an anchor is of its most probable class. */
@@ -85,18 +85,18 @@ void found_boxes_add_anchors(struct found_boxes *out, const float *values, size_
 void found_boxes_add_objects(struct found_boxes *out, const float *values, size_t objects,
                              double confidence);
 
-/* Sorts, most probable first (of two of the same score, the one that was added first), and removes each that overlaps a more probable one of
- * its class by more than `iou`; at most `max` stay. */
-void found_boxes_suppress(struct found_boxes *detections, double iou, size_t max);
+/* Sorts, most probable first (of two of the same score, the one that was added first), and removes each that overlaps a
+ * more probable one of its class by more than `iou`; at most `max` stay. */
+void found_boxes_suppress(struct found_boxes *boxes, double iou, size_t max);
 /* Sorts, and removes all but the first ones. */
-void found_boxes_limit(struct found_boxes *detections, size_t max);
+void found_boxes_limit(struct found_boxes *boxes, size_t max);
 
 /* Converts boxes of a letterboxed image (media/image.h) to those of the image, and clips them to it. */
-void found_boxes_unletterbox(struct found_boxes *detections, double scale, double left, double top,
+void found_boxes_unletterbox(struct found_boxes *boxes, double scale, double left, double top,
                              uint32_t width, uint32_t height);
 
 /* Appends JSON: [{"label":"circle","score":0.91,"box":[x,y,w,h]}, ...]. */
-void found_boxes_answer(const struct found_boxes *detections, const struct labels *labels,
+void found_boxes_answer(const struct found_boxes *boxes, const struct labels *labels,
                         struct text *out);
 
 #endif
