@@ -132,6 +132,28 @@ enum err npy_parse(const void *bytes, size_t length, struct npy *out, struct err
     return err;
 }
 
+void npy_write(const float *values, const int64_t *shape, size_t rank, struct text *out)
+{
+    enum { ALIGNMENT = 64 };
+    struct text header = {0};
+    size_t count = 1;
+    text_add(&header, "{'descr': '<f4', 'fortran_order': False, 'shape': (");
+    for (size_t i = 0; i < rank; i++) {
+        text_addf(&header, "%lld,%s", (long long)shape[i], i + 1 < rank ? " " : "");
+        count *= (size_t)shape[i];
+    }
+    text_add(&header, "), }");
+    while ((START + 2 + header.length + 1) % ALIGNMENT)
+        text_add(&header, " ");
+    text_add(&header, "\n");
+    text_add_bytes(out, MAGIC, sizeof MAGIC - 1);
+    text_add_bytes(
+        out, (const char[]){1, 0, (char)(header.length & 0xFF), (char)(header.length >> 8)}, 4);
+    text_add_bytes(out, header.bytes, header.length);
+    text_add_bytes(out, (const char *)values, count * sizeof *values);
+    text_release(&header);
+}
+
 enum err npy_read(const char *path, size_t limit, struct npy *out, struct error *why)
 {
     struct text bytes = {0};

@@ -25,6 +25,9 @@ enum err npy_parse(const void *bytes, size_t length, struct npy *out, struct err
 /* The same for a file of at most `limit` bytes, whose path is in *why. */
 enum err npy_read(const char *path, size_t limit, struct npy *out, struct error *why) MUST_USE;
 
+/* Appends a file of float32. */
+void npy_write(const float *values, const int64_t *shape, size_t rank, struct text *out);
+
 /* The shape for a message: "(1, 4, 64, 64)". */
 void npy_add_shape(const int64_t *shape, size_t rank, struct text *out);
 

@@ -47,7 +47,6 @@ struct clip_tokenizer {
         char text[64];
         int64_t id;
     } special[3];
-    int64_t last;
     size_t length;
 };
 
@@ -93,8 +92,6 @@ static enum err read_vocabulary(struct clip_tokenizer *tokenizer, const char *di
                           plain_text(jv_key(token)).text);
             break;
         }
-        if (id > tokenizer->last)
-            tokenizer->last = id;
     }
     if (!err) {
         bool has_both =
@@ -196,11 +193,6 @@ enum err clip_tokenizer_load(const char *directory, struct clip_tokenizer **out,
 size_t clip_tokenizer_length(const struct clip_tokenizer *tokenizer)
 {
     return tokenizer->length;
-}
-
-int64_t clip_tokenizer_last_id(const struct clip_tokenizer *tokenizer)
-{
-    return tokenizer->last;
 }
 
 /* ---- words ---- */

@@ -16,8 +16,6 @@ enum err clip_tokenizer_load(const char *directory, struct clip_tokenizer **out,
 void clip_tokenizer_free(struct clip_tokenizer *tokenizer); /* NULL is ignored */
 
 size_t clip_tokenizer_length(const struct clip_tokenizer *tokenizer); /* 77 */
-/* The largest token id that the tokenizer can return. */
-int64_t clip_tokenizer_last_id(const struct clip_tokenizer *tokenizer);
 
 /* Fills ids[clip_tokenizer_length].  A text that is too long loses its end, as in diffusers.  Returns the number of tokens
  * before the padding, with start and end. */

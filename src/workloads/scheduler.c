@@ -3,11 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/jv.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "port/file.h"
 #include "workloads/noise_levels.h"
 
 #define SCHEDULER(name) extern const struct scheduler_driver scheduler_##name;
@@ -28,13 +30,13 @@ const struct scheduler_driver *scheduler_find(const char *name, struct error *wh
 
 const struct scheduler_driver *scheduler_of_config(const struct jv *config, struct error *why)
 {
-    struct text names = {0};
     const char *class_name = text_or_empty(jv_get_text(config, "_class_name"));
-    for (const struct scheduler_driver *const *at = SCHEDULER_DRIVERS; *at; at++) {
+    for (const struct scheduler_driver *const *at = SCHEDULER_DRIVERS; *at; at++)
         if (str_equal((*at)->class_name, class_name))
             return *at;
+    struct text names = {0};
+    for (const struct scheduler_driver *const *at = SCHEDULER_DRIVERS; *at; at++)
         text_addf(&names, "%s%s", at == SCHEDULER_DRIVERS ? "" : ", ", (*at)->name);
-    }
     (void)err_set(why, ERR_UNSUPPORTED,
                   "scheduler_config.json: scheduler '%s' is not supported: choose another with "
                   "scheduler= (%s)",
@@ -44,6 +46,29 @@ const struct scheduler_driver *scheduler_of_config(const struct jv *config, stru
 }
 
 /* ---- reading the configuration ---- */
+
+enum err scheduler_config_read(const char *path, struct jv **out, struct error *why)
+{
+    static const char INFINITE[] = "-Infinity";
+    static const char UNSET[] = "null     ";
+    struct text bytes = {0};
+    struct error inner = {0};
+    *out = NULL;
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
+    if (err)
+        return err;
+    for (char *at = bytes.bytes; at && (at = strstr(at, INFINITE));)
+        memcpy(at, UNSET, sizeof UNSET - 1);
+    err = jv_parse(text_get(&bytes), bytes.length, out, &inner);
+    text_release(&bytes);
+    if (err)
+        return err_set(why, err, "%.200s: %s", path, inner.text);
+    if (jv_is_object(*out))
+        return ERR_OK;
+    jv_free(*out);
+    *out = NULL;
+    return err_set(why, ERR_BAD_VALUE, "%.200s: expected a JSON object", path);
+}
 
 /* Options of diffusers with the values that are supported, as comma-separated words, besides null. */
 static const struct {

@@ -82,7 +82,11 @@ const struct scheduler_driver *scheduler_find(const char *name, struct error *wh
 /* That of a configuration, by its "_class_name"; NULL, with the supported ones in *why, for another class. */
 const struct scheduler_driver *scheduler_of_config(const struct jv *config, struct error *why);
 
-/* Reads the configuration, an object, for a driver that may be of another class than the file's.  ERR_UNSUPPORTED names
+/* Reads scheduler_config.json, to be freed with jv_free.  diffusers writes an infinite number as -Infinity, which is not
+ * JSON: it is read as null. */
+enum err scheduler_config_read(const char *path, struct jv **out, struct error *why) MUST_USE;
+
+/* Interprets the configuration, an object, for a driver that may be of another class than the file's.  ERR_UNSUPPORTED names
  * an option that the driver lacks, ERR_BAD_VALUE a value that is wrong. */
 enum err scheduler_open(const struct scheduler_driver *driver, const struct jv *config,
                         struct scheduler *out, struct error *why) MUST_USE;

@@ -52,6 +52,23 @@ static void numbers_of_all_sizes_are_read(void **state)
     }
 }
 
+static void what_is_written_can_be_read(void **state)
+{
+    (void)state;
+    static const float VALUES[] = {1, -2, 3e-30F, 4};
+    struct text file = {0};
+    struct npy npy;
+    struct error why = {0};
+    npy_write(VALUES, (const int64_t[]){2, 1, 2}, 3, &file);
+    assert_int_equal((file.length - sizeof VALUES) % 64, 0); /* as NumPy aligns the numbers */
+    assert_int_equal(npy_parse(file.bytes, file.length, &npy, &why), ERR_OK);
+    assert_int_equal(npy.rank, 3);
+    assert_int_equal(npy.shape[1], 1);
+    assert_memory_equal(npy.values, VALUES, sizeof VALUES);
+    npy_release(&npy);
+    text_release(&file);
+}
+
 static void files_of_numpy_are_read(void **state)
 {
     (void)state;
@@ -103,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_of_all_sizes_are_read),
+        cmocka_unit_test(what_is_written_can_be_read),
         cmocka_unit_test(files_of_numpy_are_read),
         cmocka_unit_test(damaged_files_are_refused),
     };
