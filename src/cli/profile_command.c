@@ -36,7 +36,7 @@ static bool ask_to_overwrite(const char *path)
 /* ---- the workload ---- */
 
 /* The workload of language models is a client, a model and a dataset that exist without it. */
-static const char TEXT_WORKLOAD[] = "text", TEXT_MODEL[] = "ipw-1m-q8_0";
+static const char TEXT_MODEL[] = "ipw-1m-q8_0";
 
 static void set_default(const char **option, const char *value)
 {
@@ -50,7 +50,7 @@ static int complete_workload(struct profile_command *given)
     struct error why = {0};
     if (!given->workload)
         return 0;
-    bool is_text = str_equal(given->workload, TEXT_WORKLOAD);
+    bool is_text = str_equal(given->workload, WORKLOAD_TEXT);
     const char *client = is_text ? "llama" : workload_client.name;
     if (profile->client && !str_equal(profile->client, client))
         return print_error(EXIT_USAGE, "--workload %s runs in this process, with the client %s",
@@ -76,6 +76,29 @@ static int complete_workload(struct profile_command *given)
     return 0;
 }
 
+/* ---- a client that reads no questions ---- */
+
+/* Its dataset only counts the runs: as many as --max-queries says. */
+static int complete_load(struct profile_options *profile)
+{
+    enum { RUNS = 32 };
+    const struct client_driver *driver =
+        profile->client && !profile->workload ? client_driver_find(profile->client, NULL) : NULL;
+    if (!driver || !driver->only_dataset)
+        return 0;
+    set_default(&profile->dataset, driver->only_dataset);
+    if (!str_equal(profile->dataset, driver->only_dataset))
+        return print_error(EXIT_USAGE,
+                           "--client %s reads no questions: without --dataset, --max-queries N is "
+                           "the number of runs",
+                           profile->client);
+    char runs[24];
+    chars_format(runs, "%u", profile->max_queries ? profile->max_queries : RUNS);
+    if (!params_get(&profile->dataset_params, "count"))
+        params_set(&profile->dataset_params, "count", runs);
+    return 0;
+}
+
 /* ---- the command ---- */
 
 int profile_command_complete(struct profile_command *given)
@@ -88,6 +111,8 @@ int profile_command_complete(struct profile_command *given)
     if (code)
         return code;
     code = complete_workload(given);
+    if (!code)
+        code = complete_load(profile);
     if (code)
         return code;
     set_default(&profile->dataset, "builtin");

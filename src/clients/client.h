@@ -27,9 +27,9 @@ struct client;
 struct workload_driver;
 
 struct client_config {
-    const char *base_url;        /* NULL for the driver's default */
-    const struct params *params; /* --client-param; may be NULL */
-    nanos probe_timeout;         /* limit of a health check; 0: the driver's default */
+    const char *base_url;                   /* NULL for the driver's default */
+    const struct params *params;            /* --client-param; may be NULL */
+    nanos probe_timeout;                    /* limit of a health check; 0: the driver's default */
     const struct workload_driver *workload; /* for the client of workloads/; else NULL */
     const char *model;                      /* of the workload */
 };
@@ -84,6 +84,7 @@ struct client_driver {
     const struct param_spec *params; /* accepted by --client-param; ends with a NULL name */
     const char *default_url;         /* NULL: none */
     bool is_in_process;              /* inference runs in this process */
+    const char *only_dataset;        /* it reads no questions: those of this dataset; NULL: any */
 
     /* Whether this build supports it with these parameters (may be NULL).  ERR_UNSUPPORTED says how to enable it.
      * NULL: always. */

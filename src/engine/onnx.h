@@ -45,7 +45,7 @@ struct onnx_port {
     enum onnx_type type;
     size_t rank;
     int64_t shape[ONNX_RANK_MAX];
-    char symbols[ONNX_RANK_MAX][32];
+    char symbols[ONNX_RANK_MAX][64];
 };
 
 struct onnx_tensor {
@@ -79,6 +79,7 @@ struct onnx_facts {
     const struct onnx_port *inputs, *outputs;
     size_t input_count, output_count;
     const char *path;
+    const char *library;  /* its path */
     const char *version;  /* of the library */
     const char *provider; /* as used */
     unsigned threads;

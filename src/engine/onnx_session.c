@@ -274,6 +274,7 @@ static enum err open_new(const char *path, const struct onnx_options *options,
     session->users = 1;
     session->facts = (struct onnx_facts){
         .path = xstrdup(path),
+        .library = library->path,
         .version = library->version,
         .provider = str_equal(options->provider, "cuda") ? "cuda" : "cpu",
         .threads = options->threads,

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "engine/onnx.h"
 #include "engine/ort_library.h"
 
@@ -48,19 +49,6 @@ struct onnx_tensor onnx_tensor_of(enum onnx_type type, void *data, size_t rank,
     return tensor;
 }
 
-/* Sign, 5 bits of exponent, 10 bits of fraction. */
-static double of_float16(uint16_t bits)
-{
-    int exponent = bits >> 10 & 0x1f;
-    double fraction = bits & 0x3ff;
-    double size = ldexp(1024 + fraction, exponent - 25);
-    if (exponent == 0)
-        size = ldexp(fraction, -24);
-    if (exponent == 0x1f)
-        size = fraction > 0 ? NAN : INFINITY;
-    return bits & 0x8000 ? -size : size;
-}
-
 /* The upper half of a float. */
 static double of_bfloat16(uint16_t bits)
 {
@@ -79,7 +67,7 @@ double onnx_tensor_at(const struct onnx_tensor *tensor, size_t i)
     case ONNX_DOUBLE:
         return ((const double *)data)[i];
     case ONNX_FLOAT16:
-        return of_float16(((const uint16_t *)data)[i]);
+        return (double)half_to_float(((const uint16_t *)data)[i]);
     case ONNX_BFLOAT16:
         return of_bfloat16(((const uint16_t *)data)[i]);
     case ONNX_UINT8:

@@ -7,6 +7,8 @@
 #include "core/result.h"
 #include "core/text.h"
 #include "engine/engine.h"
+#include "engine/onnx.h"
+#include "media/image.h"
 #include "port/http.h"
 #include "port/sqlite.h"
 #include "runner/check.h"
@@ -22,6 +24,12 @@ static enum err llama_available(struct error *why)
     return engine_library_open(&library, why);
 }
 
+static enum err onnx_is_available(struct error *why)
+{
+    const char *version;
+    return onnx_available(&version, why);
+}
+
 static const struct part {
     const char *name, *needed_by;
     enum err (*available)(struct error *why); /* NULL: part of the program */
@@ -31,6 +39,8 @@ static const struct part {
     {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available, false},
     {"nanoarrow", "ipw profile: Arrow output, dataset hf", NULL, false},
     {"llama.cpp", "client llama: in-process inference", llama_available, false},
+    {"ONNX Runtime", "client onnx, workloads: in-process inference", onnx_is_available, false},
+    {"libpng and libjpeg-turbo", "images of workloads", image_available, false},
     {"gnuplot", "ipw plot", NULL, true},
     {"SQLite", "ipw profile: index of runs", sqlite_load, false},
     {"ECharts", "ipw report", NULL, false},

@@ -93,12 +93,9 @@ void onnx_made_metadata(struct onnx_made *made, const char *key, const char *val
     onnx_put_message(&made->rest, 14, &pair);
 }
 
-char *onnx_made_file(struct onnx_made *made)
+void onnx_made_file_at(struct onnx_made *made, const char *path)
 {
     struct text model = {0}, version = {0};
-    char *path = xstrdup("/tmp/ipw-onnx-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
     onnx_put_string(&made->graph, 2, "made");
     onnx_put_number(&model, 1, IR_VERSION);
     onnx_put_number(&version, 2, (uint64_t)(made->opset ? made->opset : OPSET));
@@ -106,8 +103,30 @@ char *onnx_made_file(struct onnx_made *made)
     onnx_put_message(&model, 7, &made->graph);
     text_add_bytes(&model, text_get(&made->rest), made->rest.length);
     text_release(&made->rest);
-    assert_int_equal(write(fd, text_get(&model), model.length), model.length);
-    close(fd);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text_get(&model), 1, model.length, file), model.length);
+    assert_int_equal(fclose(file), 0);
     text_release(&model);
+}
+
+char *onnx_made_file(struct onnx_made *made)
+{
+    char *path = xstrdup("/tmp/ipw-onnx-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    onnx_made_file_at(made, path);
     return path;
+}
+
+struct onnx_made onnx_made_sum(void)
+{
+    static const int64_t ROWS[] = {-1, 3};
+    struct onnx_made made = {0};
+    onnx_made_input(&made, "x", ONNX_FLOAT, ROWS, 2, "batch");
+    onnx_made_output(&made, "y", ONNX_FLOAT, ROWS, 2, "batch");
+    onnx_made_node(&made, "Relu", "x", "r");
+    onnx_made_node(&made, "Add", "r,x", "y");
+    return made;
 }

@@ -27,7 +27,11 @@ void onnx_made_floats(struct onnx_made *made, const char *name, const float *val
                       const int64_t *shape, size_t rank);
 void onnx_made_metadata(struct onnx_made *made, const char *key, const char *value);
 
-/* Writes the model to a new file and releases it; returns the path, to be freed. */
+/* Writes the model to a new file and releases it; returns the path, to be freed.  Or to a file of that name. */
 char *onnx_made_file(struct onnx_made *made);
+void onnx_made_file_at(struct onnx_made *made, const char *path);
+
+/* y = relu(x) + x for rows of three numbers, and any number of rows: "batch". */
+struct onnx_made onnx_made_sum(void);
 
 #endif

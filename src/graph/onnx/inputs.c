@@ -7,20 +7,19 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "engine/onnx_dims.h"
 #include "graph/graph.h"
 #include "graph/model_files.h"
 #include "graph/onnx/infer.h"
 
 enum { MAX_RECURRENT_CHECKED = 8 };
 
-enum meaning { MEANS_NOTHING, MEANS_BATCH, MEANS_TOKENS, MEANS_HEIGHT, MEANS_WIDTH, MEANS_SIDE };
-
 struct binding {
     struct infer *infer;
     struct graph_options *options;
     struct text missing; /* names of dimensions without a size */
     struct slice first_missing;
-    enum meaning first_meaning;
+    enum onnx_meaning first_meaning;
     size_t missing_count;
     bool is_image_used;     /* --image gave a size */
     bool is_tokens_used;    /* --prompt-tokens gave a size */
@@ -31,69 +30,44 @@ struct binding {
 
 /* ---- meanings of dimensions ---- */
 
-static bool is_one_of(const char *name, const char *const *words)
+/* The meaning of a dimension by its name. */
+static enum onnx_meaning meaning_of_name(struct slice slice)
 {
-    for (; *words; words++)
-        if (str_equal_nocase(name, *words))
-            return true;
-    return false;
-}
-
-/* The meaning of a dimension by the names that exporters use. */
-static enum meaning meaning_of_name(struct slice slice)
-{
-    static const char *const TOKENS[] = {"sequence", "sequence_length", "seq_len", "seq_length",
-                                         "seq",      "seqlen",          "tokens",  NULL};
     char name[64];
     if (slice.length == 0 || slice.length >= sizeof name)
-        return MEANS_NOTHING;
+        return ONNX_MEANS_NOTHING;
     chars_format(name, "%.*s", (int)slice.length, slice.start);
-    if (is_one_of(name, TOKENS))
-        return MEANS_TOKENS;
-    if (str_contains_nocase(name, "batch") || str_equal_nocase(name, "n"))
-        return MEANS_BATCH;
-    if (str_contains_nocase(name, "height") || str_equal_nocase(name, "h"))
-        return MEANS_HEIGHT;
-    if (str_contains_nocase(name, "width") || str_equal_nocase(name, "w"))
-        return MEANS_WIDTH;
-    return str_contains_nocase(name, "image_size") ? MEANS_SIDE : MEANS_NOTHING;
+    return onnx_meaning_of(name);
 }
 
-static bool is_channels(const struct onnx_dim *dim)
+/* The meaning by name, else by position. */
+static enum onnx_meaning meaning_of(const struct proto_type *type, size_t axis, int batch_axis)
 {
-    return dim->size == 1 || dim->size == 3 || dim->size == 4;
-}
-
-/* The meaning by name, else by position: the batch comes first, and a tensor with image channels is an image. */
-static enum meaning meaning_of(const struct proto_type *type, size_t axis, int batch_axis)
-{
-    enum meaning meaning = meaning_of_name(type->dims[axis].name);
-    if (meaning != MEANS_NOTHING)
+    int64_t dims[GRAPH_MAX_RANK];
+    enum onnx_meaning meaning = meaning_of_name(type->dims[axis].name);
+    if (meaning != ONNX_MEANS_NOTHING)
         return meaning;
-    if ((int)axis == batch_axis && type->rank > 1)
-        return MEANS_BATCH;
-    if (type->rank != 4)
-        return MEANS_NOTHING;
-    size_t height = is_channels(&type->dims[1]) ? 2 : is_channels(&type->dims[3]) ? 1 : 4;
-    return axis == height ? MEANS_HEIGHT : axis == height + 1 ? MEANS_WIDTH : MEANS_NOTHING;
+    for (size_t i = 0; i < type->rank; i++)
+        dims[i] = type->dims[i].size;
+    return onnx_meaning_at(dims, type->rank, axis, batch_axis);
 }
 
 /* The size given by an option for this meaning; 0: none. */
-static int64_t size_by_meaning(struct binding *binding, enum meaning meaning)
+static int64_t size_by_meaning(struct binding *binding, enum onnx_meaning meaning)
 {
     const struct graph_options *options = binding->options;
     int64_t width = options->image_width > 0 ? options->image_width : options->image;
     switch (meaning) {
-    case MEANS_BATCH:
+    case ONNX_MEANS_BATCH:
         return options->batch > 0 ? options->batch : 1;
-    case MEANS_TOKENS:
+    case ONNX_MEANS_TOKENS:
         binding->is_tokens_used |= options->tokens > 0;
         return options->tokens;
-    case MEANS_HEIGHT:
-    case MEANS_WIDTH:
-    case MEANS_SIDE:
+    case ONNX_MEANS_HEIGHT:
+    case ONNX_MEANS_WIDTH:
+    case ONNX_MEANS_SIDE:
         binding->is_image_used |= options->image > 0;
-        return meaning == MEANS_WIDTH ? width : options->image;
+        return meaning == ONNX_MEANS_WIDTH ? width : options->image;
     default:
         return 0;
     }
@@ -185,7 +159,7 @@ static enum err given_size(struct binding *binding, struct slice name, int64_t *
     return ERR_OK;
 }
 
-static void add_missing(struct binding *binding, struct slice name, enum meaning meaning)
+static void add_missing(struct binding *binding, struct slice name, enum onnx_meaning meaning)
 {
     enum { MAX_NAMED = 4 };
     if (binding->missing_count == 0) {
@@ -201,7 +175,7 @@ static void add_missing(struct binding *binding, struct slice name, enum meaning
 }
 
 /* The size of a name; a missing one is bound too, so that it is reported once. */
-static enum err bind_name(struct binding *binding, struct slice name, enum meaning meaning,
+static enum err bind_name(struct binding *binding, struct slice name, enum onnx_meaning meaning,
                           int64_t *out)
 {
     if (find_binding(binding->infer, name, out))
@@ -246,7 +220,7 @@ static enum err bind_sum(struct binding *binding, struct slice sum, int64_t *out
 }
 
 static enum err bind_dim(struct binding *binding, struct slice position, struct slice name,
-                         enum meaning meaning, int64_t *out)
+                         enum onnx_meaning meaning, int64_t *out)
 {
     *out = 0;
     enum err err = given_size(binding, position, out);
@@ -579,8 +553,8 @@ static bool has_misspelled(const struct binding *binding)
 static enum err check_missing(const struct binding *binding)
 {
     static const char *const EXAMPLES[] = {
-        [MEANS_NOTHING] = "8",  [MEANS_BATCH] = "8",   [MEANS_TOKENS] = "128",
-        [MEANS_HEIGHT] = "224", [MEANS_WIDTH] = "224", [MEANS_SIDE] = "224"};
+        [ONNX_MEANS_NOTHING] = "8",  [ONNX_MEANS_BATCH] = "8",   [ONNX_MEANS_TOKENS] = "128",
+        [ONNX_MEANS_HEIGHT] = "224", [ONNX_MEANS_WIDTH] = "224", [ONNX_MEANS_SIDE] = "224"};
     if (binding->missing_count == 0)
         return ERR_OK;
     if (has_misspelled(binding))
@@ -588,9 +562,9 @@ static enum err check_missing(const struct binding *binding)
     struct text inputs = {0};
     describe_inputs(binding->infer, &inputs);
     const char *instead = "";
-    if (binding->first_meaning >= MEANS_HEIGHT)
+    if (binding->first_meaning >= ONNX_MEANS_HEIGHT)
         instead = "--image HxW or ";
-    else if (binding->first_meaning == MEANS_TOKENS)
+    else if (binding->first_meaning == ONNX_MEANS_TOKENS)
         instead = "--prompt-tokens N or ";
     const char *path = binding->infer->file->path, *slash = strrchr(path, '/');
     enum err err =

@@ -35,21 +35,10 @@ static struct onnx_session *open_made(struct onnx_made *made, const struct onnx_
 
 static const int64_t ROWS_OF_3[] = {-1, 3};
 
-/* y = relu(x) + x for rows of three numbers. */
-static struct onnx_made make_sum(void)
-{
-    struct onnx_made made = {0};
-    onnx_made_input(&made, "x", ONNX_FLOAT, ROWS_OF_3, 2, "batch");
-    onnx_made_output(&made, "y", ONNX_FLOAT, ROWS_OF_3, 2, "batch");
-    onnx_made_node(&made, "Relu", "x", "r");
-    onnx_made_node(&made, "Add", "r,x", "y");
-    return made;
-}
-
 static void a_model_is_described_and_run(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     onnx_made_metadata(&made, "names", "{0: 'cat'}");
     struct onnx_session *session = open_made(&made, &(struct onnx_options){.threads = 1});
     const struct onnx_facts *facts = onnx_session_facts(session);
@@ -99,7 +88,7 @@ static void a_model_is_described_and_run(void **state)
 static void only_the_wanted_outputs_are_computed(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     struct error why = {0};
     onnx_made_output(&made, "r", ONNX_FLOAT, ROWS_OF_3, 2, "batch");
     struct onnx_session *session = open_made(&made, NULL);
@@ -158,7 +147,7 @@ static void float16_has_subnormals_and_no_numbers(void **state)
 static void a_file_is_in_memory_once(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     struct onnx_session *first, *second, *other, *third;
     struct error why = {0};
     char *path = onnx_made_file(&made);
@@ -204,7 +193,7 @@ static void *use(void *argument)
 static void threads_run_one_session_at_the_same_time(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     struct onnx_session *session = open_made(&made, &(struct onnx_options){.threads = 1});
     struct user users[3];
     pthread_t threads[3];
@@ -268,7 +257,7 @@ static void a_run_can_be_cancelled(void **state)
 static void a_profile_has_the_time_of_every_node(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     float numbers[] = {1, -2, 3};
     struct onnx_tensor in = onnx_tensor_of(ONNX_FLOAT, numbers, 2, (int64_t[]){1, 3}), out;
     struct error why = {0};
@@ -312,7 +301,7 @@ static void assert_refused(struct onnx_made *made, enum err expected, const char
 static void what_the_library_lacks_is_said(void **state)
 {
     (void)state;
-    struct onnx_made newer = make_sum(), odd = {0}, broken = {0};
+    struct onnx_made newer = onnx_made_sum(), odd = {0}, broken = {0};
     newer.opset = 99;
     assert_refused(&newer, ERR_UNSUPPORTED,
                    (const char *[]){"Opset 99", "export the model with", NULL});
@@ -343,7 +332,7 @@ static void files_that_are_no_models_are_refused(void **state)
 static void options_are_checked(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     struct onnx_session *session;
     struct error why = {0};
     char *path = onnx_made_file(&made);
@@ -363,7 +352,7 @@ static void options_are_checked(void **state)
 static void inputs_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     struct onnx_session *session = open_made(&made, NULL);
     float numbers[8] = {0};
     int64_t integers[3] = {0};
@@ -395,7 +384,7 @@ static void inputs_that_do_not_fit_are_refused(void **state)
 static void an_empty_tensor_needs_no_memory(void **state)
 {
     (void)state;
-    struct onnx_made made = make_sum();
+    struct onnx_made made = onnx_made_sum();
     struct onnx_session *session = open_made(&made, NULL);
     struct onnx_tensor in = onnx_tensor_of(ONNX_FLOAT, NULL, 2, (int64_t[]){0, 3}), out;
     struct error why = {0};
