@@ -350,6 +350,7 @@ const struct grader_driver grader_coherence = {
     .params = COHERENCE_PARAMS,
     .needs_judge = true,
     .has_score = true,
+    .is_mean_score = true,
     .ignores_expected = true,
     .state_size = sizeof(struct judge_grader),
     .configure = coherence_configure,

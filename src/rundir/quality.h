@@ -19,7 +19,9 @@ struct summary_quality {
 
 enum { SUMMARY_QUALITIES_MAX = 16 };
 
-/* By its name; NULL: the first one whose value is known.  NULL if there is none. */
-const struct summary_quality *summary_quality(const struct summary *summary, const char *name);
+/* By its name; NULL: the run has none. */
+const struct summary_quality *summary_quality_find(const struct summary *summary, const char *name);
+/* The first one whose value is known; NULL: none. */
+const struct summary_quality *summary_quality_first(const struct summary *summary);
 
 #endif

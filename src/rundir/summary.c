@@ -426,13 +426,19 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
     text_add(out, pretty ? "\n" : "");
 }
 
-const struct summary_quality *summary_quality(const struct summary *summary, const char *name)
+const struct summary_quality *summary_quality_find(const struct summary *summary, const char *name)
 {
-    for (size_t i = 0; i < summary->quality_count; i++) {
-        const struct summary_quality *quality = &summary->qualities[i];
-        if (name ? str_equal(quality->name, name) : is_known(quality->value))
-            return quality;
-    }
+    for (size_t i = 0; i < summary->quality_count; i++)
+        if (str_equal(summary->qualities[i].name, name))
+            return &summary->qualities[i];
+    return NULL;
+}
+
+const struct summary_quality *summary_quality_first(const struct summary *summary)
+{
+    for (size_t i = 0; i < summary->quality_count; i++)
+        if (is_known(summary->qualities[i].value))
+            return &summary->qualities[i];
     return NULL;
 }
 
