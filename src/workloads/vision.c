@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "core/xalloc.h"
 #include "media/image.h"
 #include "workloads/model_files.h"
@@ -70,25 +71,6 @@ void vision_close(struct vision_model *model)
 
 /* ---- a query ---- */
 
-/* Rounded to nearest, ties to even; beyond its range, infinity. */
-static uint16_t half_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-    if (magnitude >= 0x47800000) /* 65536 and more, or not a number */
-        return (uint16_t)(sign | (magnitude > 0x7F800000 ? 0x7E00 : 0x7C00));
-    if (magnitude < 0x38800000) { /* subnormal: adding 0.5 rounds to its last place */
-        float shifted;
-        memcpy(&shifted, &magnitude, sizeof shifted);
-        shifted += 0.5F;
-        memcpy(&magnitude, &shifted, sizeof magnitude);
-        return (uint16_t)(sign | (magnitude - 0x3F000000));
-    }
-    uint32_t odd = magnitude >> 13 & 1;
-    return (uint16_t)(sign | (magnitude - 0x38000000 + 0xFFF + odd) >> 13);
-}
-
 static size_t values_of(const struct vision_query *query)
 {
     return (size_t)CHANNELS * query->width * query->height;
@@ -109,7 +91,7 @@ void vision_query_set(const struct vision_model *model, const struct image *imag
     }
     uint16_t *halves = xmalloc(count * sizeof *halves);
     for (size_t i = 0; i < count; i++)
-        halves[i] = half_of(planes[i]);
+        halves[i] = half_from_float(planes[i]);
     free(planes);
     query->planes = halves;
 }

@@ -1,7 +1,7 @@
 /* Tokenization in two steps, as in BERT: a text is split into words, punctuation marks and ideographs, in lower case
  * without accents where the model has been trained so; a word is then divided into the longest pieces of the
  * vocabulary, from its start on. */
-#include "workloads/wordpiece.h"
+#include "workloads/model_files.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #include "core/xalloc.h"
 #include "graders/fold.h"
 #include "port/file.h"
-#include "workloads/model_files.h"
 
 enum { TOKENS_MAX = 1 << 24, WORD_CHARACTERS_MAX = 100 };
 

@@ -84,6 +84,9 @@ struct workload {
     void *state;
 };
 
+/* The workload of language models is no driver: the client llama, its models and the dataset builtin. */
+#define WORKLOAD_TEXT "text"
+
 /* NULL-terminated, in the order of workloads.def. */
 extern const struct workload_driver *const WORKLOAD_DRIVERS[];
 

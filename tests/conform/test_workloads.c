@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "engine/onnx.h"
 #include "engine/shipped.h"
+#include "graders/grader.h"
 #include "media/image.h"
 #include "support/tree.h"
 #include "wire/completion.h"
@@ -59,6 +60,8 @@ static void drivers_are_well_formed(void **state)
         CHECK(is_line(driver->summary) && strlen(driver->summary) <= 90, driver->name);
         CHECK(is_line(driver->inputs) && is_line(driver->model_layout), driver->name);
         CHECK(driver->graders && driver->graders[0], driver->name);
+        for (const char *const *grader = driver->graders; *grader; grader++)
+            CHECK(grader_driver_find(*grader, NULL), *grader);
         CHECK(driver->open && driver->close && driver->describe, driver->name);
         CHECK(driver->prepare && driver->run && driver->finish && driver->discard, driver->name);
         CHECK(workload_driver_find(driver->name, NULL) == driver, driver->name);
