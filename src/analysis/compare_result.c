@@ -60,7 +60,6 @@ static const char *label_of(const struct comparison *comparison,
 static void put_metric(struct result *out, const struct comparison *comparison,
                        enum compare_metric metric)
 {
-    static const char *const BETTER[] = {"lower", "neither", "higher"};
     const struct compared *compared = &comparison->metrics[metric];
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
     char statement[STATEMENT_MAX], label[LABEL_MAX];
@@ -69,7 +68,7 @@ static void put_metric(struct result *out, const struct comparison *comparison,
     result_group(out, info->name);
     result_text(out, "label", label_of(comparison, info, label));
     result_text(out, "unit", info->unit);
-    result_text(out, "better", BETTER[info->better - BETTER_LOWER]);
+    result_text(out, "better", better_name((int)info->better));
     put_side_figure(out, "baseline", found->a, compared->a_plus_minus, found->a_error,
                     compared->a_queries, unit);
     put_side_figure(out, "run", found->b, compared->b_plus_minus, found->b_error,

@@ -226,8 +226,8 @@ const char *hardware_id(size_t index);
 const struct hardware *hardware_at(size_t index);
 struct catalog_file;
 const struct hardware *hardware_of(struct catalog_file *file); /* the same of its file */
-/* Finds a device by id or alias, followed by "@POINT" for an operating point; for an unknown one the error suggests the
- * nearest. */
+/* Finds a device by id or alias, followed by "@POINT" for an operating point; for an unknown one the error suggests
+ * names of the same generation (catalog/near_names.h). */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
 /* The same by id or alias alone; NULL: none. */
 const struct hardware *hardware_named(const char *name);

@@ -6,8 +6,8 @@
 
 #include "catalog/catalog_file.h"
 #include "catalog/hardware_json.h"
+#include "catalog/near_names.h"
 #include "core/memory.h"
-#include "core/registry.h"
 #include "core/text.h"
 
 /* ---- devices ---- */
@@ -106,9 +106,13 @@ static enum err unknown_hardware(const char *name, struct error *why)
         return err_no_memory(why);
     for (size_t i = 0; i < count; i++)
         ids[i] = hardware_id(i);
-    enum err err = registry_unknown("hardware", name, ids, count, ERR_NOT_FOUND, why);
+    char near[160];
+    bool is_near = near_names(name, ids, count, near, sizeof near);
     free(ids);
-    return err;
+    return is_near ? err_set(why, ERR_NOT_FOUND, "unknown hardware '%.64s': did you mean %s?", name,
+                             near)
+                   : err_set(why, ERR_NOT_FOUND,
+                             "unknown hardware '%.64s': see `ipw list hardware`", name);
 }
 
 enum err hardware_find(const char *id, struct hardware *out, struct error *why)

@@ -8,6 +8,7 @@
 
 #include "catalog/catalog_file.h"
 #include "core/json_bind.h"
+#include "core/jv.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
@@ -17,12 +18,18 @@
 
 /* ---- files ---- */
 
+struct shape_row {
+    const char *summary, *source; /* NULL: none */
+    struct json_any config;
+};
+
 struct model_row {
     char **names;
     size_t name_count;
     double billions, active_billions;
     const char *source, *architecture;
-    struct model_shape shape; /* kind NULL: none */
+    struct shape_row given;
+    struct model_shape shape;
 };
 
 struct model_list {
@@ -33,26 +40,11 @@ struct model_list {
 };
 
 #define BIND_REQUIRED(of, member_, path_) BIND_TEXT(of, member_, path_, .flags = FIELD_REQUIRED)
-#define BIND_EXTENT(member_, path_, flags_)                                                        \
-    BIND_SIZE(model_shape, member_, path_, .flags = (flags_), .max = 1e12)
 
-/* The keys of Hugging Face's config.json. */
 static const struct json_field SHAPE_FIELDS[] = {
-    BIND_REQUIRED(model_shape, summary, "summary"),
-    BIND_REQUIRED(model_shape, source, "source"),
-    BIND_REQUIRED(model_shape, kind, "model_type"),
-    BIND_EXTENT(layers, "num_hidden_layers", FIELD_REQUIRED),
-    BIND_EXTENT(hidden_size, "hidden_size", FIELD_REQUIRED),
-    BIND_EXTENT(heads, "num_attention_heads", FIELD_REQUIRED),
-    BIND_EXTENT(kv_heads, "num_key_value_heads", FIELD_REQUIRED),
-    BIND_EXTENT(head_size, "head_dim", FIELD_REQUIRED),
-    BIND_EXTENT(feed_forward, "intermediate_size", FIELD_REQUIRED),
-    BIND_EXTENT(vocabulary, "vocab_size", FIELD_REQUIRED),
-    BIND_EXTENT(context, "max_position_embeddings", FIELD_REQUIRED),
-    BIND_FLAG(model_shape, has_tied_embeddings, "tie_word_embeddings", .flags = FIELD_REQUIRED),
-    BIND_EXTENT(experts, "num_experts", 0),
-    BIND_EXTENT(experts_used, "num_experts_per_tok", 0),
-    BIND_EXTENT(window, "sliding_window", 0),
+    BIND_REQUIRED(shape_row, summary, "summary"),
+    BIND_REQUIRED(shape_row, source, "source"),
+    BIND_JSON(shape_row, config, "config", .flags = FIELD_REQUIRED),
     {0},
 };
 
@@ -62,7 +54,7 @@ static const struct json_field MODEL_FIELDS[] = {
     BIND_NUMBER(model_row, active_billions, "active_billions", .flags = FIELD_ABOVE, .max = 1e6),
     BIND_TEXT(model_row, source, "source"),
     BIND_TEXT(model_row, architecture, "architecture"),
-    BIND_OBJECT(model_row, shape, SHAPE_FIELDS, "shape"),
+    BIND_OBJECT(model_row, given, SHAPE_FIELDS, "shape"),
     {0},
 };
 
@@ -79,14 +71,17 @@ static enum err check_rows(void *parsed, struct error *why)
     const struct model_list *list = parsed;
     for (size_t i = 0; i < list->count; i++) {
         struct model_row *row = &list->rows[i];
-        row->shape.name = row->architecture;
+        row->shape = (struct model_shape){row->architecture, row->given.summary, row->given.source,
+                                          row->given.config.value};
         if (!is_known(row->active_billions))
             row->active_billions = row->billions;
         if (is_known(row->billions) && !row->source)
             return err_set(why, ERR_BAD_VALUE, "models.%zu: billions: without a source", i);
-        if (row->shape.kind && !row->architecture)
+        if (row->shape.summary && !row->architecture)
             return err_set(why, ERR_BAD_VALUE,
                            "models.%zu: shape: without the name of an architecture", i);
+        if (row->shape.summary && !jv_is_object(row->shape.config))
+            return err_set(why, ERR_BAD_VALUE, "models.%zu: shape.config: not an object", i);
     }
     return ERR_OK;
 }
@@ -109,7 +104,7 @@ static void add_model(const struct model_row *row)
         .size = {row->billions * 1e9, row->active_billions * 1e9, row->source},
         .architecture = row->architecture,
     };
-    if (row->shape.kind)
+    if (row->shape.summary)
         models.shapes[models.shape_count++] = &row->shape;
 }
 
@@ -219,18 +214,25 @@ void model_name_normalize(const char *name, char *to, size_t size)
     }
 }
 
-static const char *skip_marks(const char *name)
+/* The next character that is not a separator.  Separators count only between two digits, which they keep apart: "3.1-8b"
+ * is not "3-18b", nor "1_6gf" "16gf". */
+static const char *skip_separators(const char *name, char before, bool *separates)
 {
-    return name + strspn(name, "-_. ");
+    const char *next = name + strspn(name, "-_. ");
+    *separates = next > name && isdigit((unsigned char)before) && isdigit((unsigned char)*next);
+    return next;
 }
 
 bool model_name_equal(const char *a, const char *b)
 {
+    char last = '\0';
     for (;; a++, b++) {
-        a = skip_marks(a);
-        b = skip_marks(b);
-        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+        bool separates_a, separates_b;
+        a = skip_separators(a, last, &separates_a);
+        b = skip_separators(b, last, &separates_b);
+        if (separates_a != separates_b || tolower((unsigned char)*a) != tolower((unsigned char)*b))
             return false;
+        last = *a;
         if (*a == '\0')
             return true;
     }
@@ -262,6 +264,12 @@ static bool owner_fits(const char *listed, const char *name)
         if (tolower((unsigned char)want[i]) != tolower((unsigned char)have[i]))
             return false;
     return true;
+}
+
+static const char *base_of(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
 }
 
 static const struct model_card *find_release(const char *name)
@@ -360,7 +368,7 @@ const char *model_architecture(const char *name)
     for (size_t i = 0; i < model_card_count(); i++)
         for (const char *const *at = models.cards[i].names; models.cards[i].architecture && *at;
              at++)
-            if (model_name_equal(*at, name))
+            if (model_name_equal(base_of(*at), base_of(name)) && owner_fits(*at, name))
                 return models.cards[i].architecture;
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* Published models: parameters, decoder shapes, and the many spellings of their names.  From
+/* Published models: parameters, architectures, and the many spellings of their names.  From
  * data/models (catalog/catalog_file.h); the caller owns every struct, strings are the catalog's.
  *
  * There are two rules for names.  The size of a model does not depend on how its weights were tuned or stored, so
@@ -33,22 +33,20 @@ double model_flops_per_token(const struct model_size *size);
 
 /* ---- architectures ---- */
 
-/* The architecture (in the zoo) of a model by one of its listed names; NULL when it has none. */
+/* The architecture (in the zoo) of a model by one of its listed names, with or without its owner; NULL when it has none. */
 const char *model_architecture(const char *name);
 
-/* The parameters of a decoder, as in its config.json. */
+struct jv;
+
+/* An architecture of the catalog. */
 struct model_shape {
-    const char *name;                    /* name of the architecture: "llama-3.1-8b" */
-    const char *summary, *source, *kind; /* kind: model_type, in decoder_shape.c */
-    size_t layers, hidden_size, heads, kv_heads, head_size;
-    size_t feed_forward; /* width of the feed-forward; of one expert, if there are any */
-    size_t vocabulary, context;
-    bool has_tied_embeddings;
-    size_t experts, experts_used, window; /* 0: none */
+    const char *name;             /* name of the architecture: "llama-3.1-8b" */
+    const char *summary, *source; /* source of the sizes */
+    const struct jv *config; /* its config.json (graph/hf.h), without what has no effect on sizes */
 };
 size_t model_shape_count(void);
 const struct model_shape *model_shape_at(size_t index);
-const struct model_shape *model_shape_find(const char *name); /* NULL: no decoder of this name */
+const struct model_shape *model_shape_find(const char *name); /* NULL: none of this name */
 
 /* ---- the complete list ---- */
 
@@ -76,7 +74,7 @@ const struct model_card *model_card_at(size_t index);
  * another model. */
 void model_name_normalize(const char *name, char *to, size_t size);
 
-/* Equal when case, "-", "_", "." and spaces are ignored. */
+/* Equal when case is ignored, and "-", "_", "." and spaces except between digits. */
 bool model_name_equal(const char *a, const char *b);
 
 #endif

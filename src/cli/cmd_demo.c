@@ -154,7 +154,6 @@ static void list_named(const char *list, struct client_models *out)
 
 /* ---- what to run ---- */
 
-static const char TEXT[] = "text";
 enum { WORKLOADS_MAX = 16, WORKLOAD_QUERIES = 60 };
 
 static bool is_wanted(const char *workload)
@@ -162,7 +161,7 @@ static bool is_wanted(const char *workload)
     char name[32];
     const char *list = command.workloads;
     if (!list)
-        return !command.models || str_equal(workload, TEXT);
+        return !command.models || str_equal(workload, WORKLOAD_TEXT);
     while (list && str_next_item(&list, name, sizeof name))
         if (str_equal(name, workload))
             return true;
@@ -174,7 +173,7 @@ static enum err check_wanted(struct error *why)
     char name[32];
     const char *list = command.workloads;
     while (list && str_next_item(&list, name, sizeof name))
-        if (!str_equal(name, TEXT) && !workload_driver_find(name, why))
+        if (!str_equal(name, WORKLOAD_TEXT) && !workload_driver_find(name, why))
             return ERR_USAGE;
     return ERR_OK;
 }
@@ -272,7 +271,7 @@ static void add_workloads(struct plan *plan)
 
 static void add_models(struct plan *plan, const struct client_models *models)
 {
-    for (size_t i = 0; i < models->count && is_wanted(TEXT); i++) {
+    for (size_t i = 0; i < models->count && is_wanted(WORKLOAD_TEXT); i++) {
         char *path = NULL;
         struct error ignored;
         bool found = shipped_find(models->names[i], &path, &ignored) == ERR_OK;
@@ -439,7 +438,7 @@ static int demo_main(const char **words, size_t count)
     set_params();
     if (command.models)
         list_named(command.models, &models);
-    else if (is_wanted(TEXT))
+    else if (is_wanted(WORKLOAD_TEXT))
         err = list_family(&models, &why);
     add_models(&plan, &models);
     add_workloads(&plan);

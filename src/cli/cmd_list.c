@@ -117,8 +117,9 @@ static void list_workloads(struct result *out, bool is_brief)
         text_release(&graders);
         listing_put(out, &row);
     }
-    listing_put(out, &(struct listing_row){"text", "language models (GGUF) with the client llama",
-                                           NULL, "", ""});
+    listing_put(out,
+                &(struct listing_row){WORKLOAD_TEXT, "language models (GGUF) with the client llama",
+                                      NULL, "", ""});
     result_end(out);
 }
 

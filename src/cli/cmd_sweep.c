@@ -543,26 +543,38 @@ static int resume(const char **words, size_t count)
     return code;
 }
 
-/* The knobs and the words of the preset, of which the sweep keeps copies, in place of the user's; *expansion has the
- * strings. */
-static enum err expand_preset(struct sweep_expansion *expansion, const char ***words, size_t *count,
-                              struct error *why)
+static enum err find_expansion(const char **words, size_t count, struct sweep_expansion *out,
+                               struct error *why)
 {
     const struct sweep_preset *preset;
     struct text left_out = {0};
-    if (!args.preset)
-        return ERR_OK;
+    if (args.workload)
+        return sweep_workload_expand(args.workload, args.knobs.items, args.knobs.count, words,
+                                     count, out, why);
     enum err err = sweep_preset_find(args.preset, &preset, why);
     if (!err)
-        err = sweep_preset_expand(preset, args.knobs.items, args.knobs.count, *words, *count,
-                                  expansion, &left_out, why);
-    if (!err && expansion->knob_count > OPTION_LIST_MAX)
-        err = err_set(why, ERR_USAGE, "too many knobs");
+        err = sweep_preset_expand(preset, args.knobs.items, args.knobs.count, words, count, out,
+                                  &left_out, why);
+    if (!err && !args.quiet)
+        notify("ipw sweep: %s: %s\n", preset->name, preset->summary);
     for (const char *line = text_get(&left_out), *end; !err && *line; line = end + 1) {
         end = strchr(line, '\n');
         notify("ipw sweep: left out: %.*s\n", (int)(end - line), line);
     }
     text_release(&left_out);
+    return err;
+}
+
+/* The knobs and the words of a preset or workload, of which the sweep keeps copies, in place of the user's; *expansion
+ * has the strings. */
+static enum err expand(struct sweep_expansion *expansion, const char ***words, size_t *count,
+                       struct error *why)
+{
+    if (!args.preset && !args.workload)
+        return ERR_OK;
+    enum err err = find_expansion(*words, *count, expansion, why);
+    if (!err && expansion->knob_count > OPTION_LIST_MAX)
+        err = err_set(why, ERR_USAGE, "too many knobs");
     if (err)
         return err;
     args.profile = true;
@@ -571,8 +583,6 @@ static enum err expand_preset(struct sweep_expansion *expansion, const char ***w
         args.knobs.items[i] = expansion->knobs[i];
     *words = (const char **)expansion->words;
     *count = expansion->word_count;
-    if (!args.quiet)
-        notify("ipw sweep: %s: %s\n", preset->name, preset->summary);
     return ERR_OK;
 }
 
@@ -583,7 +593,7 @@ static int begin(const char **words, size_t count)
     struct sweep_control *control = NULL;
     struct sweep_expansion expansion = {0};
     struct error why = {0};
-    enum err err = expand_preset(&expansion, &words, &count, &why);
+    enum err err = expand(&expansion, &words, &count, &why);
     if (!err)
         err = sweep_plan_make(&args, &sweep, words, count, &why);
     int code;
@@ -607,6 +617,8 @@ static int begin(const char **words, size_t count)
 }
 
 static const struct option_row ROWS[] = {
+    TEXT_ROW("workload", args.workload, "NAME",
+             "sweep `ipw profile --workload NAME`: knobs are its parameters"),
     TEXT_ROW("preset", args.preset, "NAME",
              "a study: its knobs and options of `ipw profile` (`ipw list studies`)"),
     LIST_ROW("knob", args.knobs, "NAME=VALUES",
@@ -722,6 +734,8 @@ static int check_given(void)
 static const char *conflict_of_options(void)
 {
     bool clocks = sweep_plan_mode_is(&args, "dvfs") || sweep_plan_mode_is(&args, "probe");
+    if (args.preset && args.workload)
+        return "--preset has its own workload: omit --workload";
     if (args.preset && (args.list || args.paired || !sweep_plan_mode_is(&args, "custom")))
         return "--preset gives the knobs: omit --list, --paired and --mode";
     if (args.list && (args.knobs.count || args.paired || !sweep_plan_mode_is(&args, "custom")))
@@ -762,7 +776,7 @@ static int sweep_main(const char **words, size_t count)
     if (args.restore)
         return count ? usage_error("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
-    if (!count && !args.resume && !args.preset)
+    if (!count && !args.resume && !args.preset && !args.workload)
         return usage_error(args.profile ? "missing options of `ipw profile`" : "missing command");
     const char *conflict = conflict_of_options();
     if (conflict)
@@ -784,6 +798,11 @@ const struct command command_sweep = {
         "setting is measured by `ipw run` or, with --profile, by `ipw profile`, in random order.\n"
         "A command that fails is recorded with its exit status, and the sweep continues; the exit\n"
         "status of the sweep is then 1.\n\n"
+        "--workload NAME sweeps a vision, speech or diffusion model in this process: each knob is "
+        "a\n"
+        "parameter of it (steps, size, batch ...), or model, dataset or concurrency; arguments "
+        "after\n"
+        "-- are options of `ipw profile`: `ipw sweep --workload yolo --knob size=64,96`.\n"
         "--preset NAME is a whole study (`ipw list studies`): what it varies, and the options of\n"
         "`ipw profile` that it takes. --knob replaces the values of a knob, and options after --\n"
         "replace its options: `ipw sweep --preset sd-schedulers -- --model DIR`.\n\n"

@@ -134,9 +134,10 @@ void listing_put_models(struct result *out, bool is_brief)
 
 static enum err unknown_model(const char *name, struct error *why)
 {
-    const char *near = zoo_nearest(name);
-    return near ? err_set(why, ERR_NOT_FOUND, "unknown model '%.80s'; did you mean %s?", name, near)
-                : err_set(why, ERR_NOT_FOUND, "unknown model '%.80s'; see `ipw list models`", name);
+    char near[160];
+    return zoo_suggest(name, near, sizeof near)
+               ? err_set(why, ERR_NOT_FOUND, "unknown model '%.80s'; did you mean %s?", name, near)
+               : err_set(why, ERR_NOT_FOUND, "unknown model '%.80s'; see `ipw list models`", name);
 }
 
 static void add_count(struct text *out, const char *what, double count, const char *unit)

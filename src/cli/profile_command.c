@@ -36,7 +36,7 @@ static bool ask_to_overwrite(const char *path)
 /* ---- the workload ---- */
 
 /* The workload of language models is a client, a model and a dataset that exist without it. */
-static const char TEXT_WORKLOAD[] = "text", TEXT_MODEL[] = "ipw-1m-q8_0";
+static const char TEXT_MODEL[] = "ipw-1m-q8_0";
 
 static void set_default(const char **option, const char *value)
 {
@@ -50,7 +50,7 @@ static int complete_workload(struct profile_command *given)
     struct error why = {0};
     if (!given->workload)
         return 0;
-    bool is_text = str_equal(given->workload, TEXT_WORKLOAD);
+    bool is_text = str_equal(given->workload, WORKLOAD_TEXT);
     const char *client = is_text ? "llama" : workload_client.name;
     if (profile->client && !str_equal(profile->client, client))
         return print_error(EXIT_USAGE, "--workload %s runs in this process, with the client %s",

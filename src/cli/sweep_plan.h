@@ -20,7 +20,7 @@ struct sweep_options {
     bool paired, profile, control, restore, dry_run, quiet;
     unsigned repeats, max_repeats, warmups, reruns;
     double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, min_mhz;
-    const char *preset; /* NULL: none */
+    const char *preset, *workload; /* NULL: none */
     const char *output_dir, *resume, *list, *mode, *objective, *db;
     unsigned probes;
     bool retry_failed;

@@ -311,7 +311,7 @@ static void write_value(struct json *json, const char *key, const struct json_fi
     }
 }
 
-static bool is_omitted(const struct json_field *field, const void *object)
+bool json_field_is_omitted(const struct json_field *field, const void *object)
 {
     return (field->flags & FIELD_OMIT) && !is_told(field, object);
 }
@@ -332,7 +332,7 @@ void json_fields_write(struct json *json, const struct json_field *field, const 
 {
     struct json_field_writer writer = {.json = json};
     for (; field->path; field++)
-        if (!is_omitted(field, object))
+        if (!json_field_is_omitted(field, object))
             json_field_write(&writer, field, object);
     json_field_writer_end(&writer);
 }

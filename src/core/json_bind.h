@@ -134,6 +134,7 @@ enum err json_fields_read_strict(const struct jv *tree, const struct json_field 
 /* One row, for a table that has other members as well: with a writer of core/json_field.h; lenient. */
 void json_field_write(struct json_field_writer *writer, const struct json_field *field,
                       const void *object);
+bool json_field_is_omitted(const struct json_field *field, const void *object); /* FIELD_OMIT */
 void json_field_clear(const struct json_field *field, void *object);
 enum err json_member_read(const struct jv *value, const struct json_field *field, void *object);
 

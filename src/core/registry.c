@@ -7,8 +7,8 @@
 
 enum { NAMES_MAX = 128 };
 
-/* Levenshtein distance with one row of the matrix; names are short. */
-static size_t edit_distance(const char *a, const char *b)
+/* With one row of the matrix; names are short. */
+size_t name_distance(const char *a, const char *b)
 {
     enum { LONGEST = 64 };
     size_t row[LONGEST + 1];
@@ -35,7 +35,7 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
     const char *best = NULL;
     size_t best_distance = strlen(word) / 3 + 2; /* more edits than this: not a misspelling */
     for (size_t i = 0; i < count; i++) {
-        size_t distance = edit_distance(word, names[i]);
+        size_t distance = name_distance(word, names[i]);
         bool is_prefix = strlen(word) >= 2 && str_starts(names[i], word);
         if (is_prefix)
             distance = distance ? 1 : 0;

@@ -20,6 +20,9 @@ bool registry_has(const void *list, size_t count, const void *entry);
 enum err registry_unknown(const char *kind, const char *name, const char *const *names,
                           size_t count, enum err code, struct error *why);
 
+/* Levenshtein distance; 64 for longer names. */
+size_t name_distance(const char *a, const char *b);
+
 /* The entry of names[] that the user most likely meant, or NULL when none is similar. */
 const char *nearest_name(const char *word, const char *const *names, size_t count);
 

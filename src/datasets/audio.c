@@ -5,21 +5,10 @@
 
 extern const struct dataset_driver dataset_audio;
 
-const struct media_kind MEDIA_AUDIO = {
-    .driver = "audio",
-    .file = "sound",
-    .formats = "WAV",
-    .suffixes = (const char *const[]){".wav", ".wave", NULL},
-    .label_columns = (const char *const[]){"text", "transcript", "label", NULL},
-    .label = "transcript",
-    .label_grader = "wer",
-    .has_transcripts = true,
-};
-
 static enum err audio_open(const struct dataset_config *config, struct dataset *out,
                            struct error *why)
 {
-    return media_folder_open(&MEDIA_AUDIO, config, out, why);
+    return media_folder_open(MEDIA_AUDIO, config, out, why);
 }
 
 static const struct param_spec PARAMS[] = {

@@ -106,6 +106,9 @@ const char *dataset_answer_format(const char *name);
  * the images or sound of a directory, names and sizes are hashed. */
 void dataset_hash(const char *name, const struct params *params, char *to, size_t size);
 
+/* Driver hf: whether a directory was written by save_to_disk. */
+bool dataset_is_saved(const char *directory);
+
 /* Driver text: tokens per window (parameter window, validated), and bytes of a passage per token. */
 enum { DATASET_TEXT_WINDOW = 512, DATASET_TEXT_TOKEN_BYTES = 4 };
 enum err dataset_text_window(const struct params *params, uint64_t *out, struct error *why)

@@ -38,6 +38,11 @@ static bool has_file(const char *directory, const char *name)
     return exists;
 }
 
+bool dataset_is_saved(const char *directory)
+{
+    return has_file(directory, "state.json") || has_file(directory, "dataset_dict.json");
+}
+
 /* ---- splits ---- */
 
 static void list_splits(const struct jv *splits, struct text *out)

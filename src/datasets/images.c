@@ -5,22 +5,10 @@
 
 extern const struct dataset_driver dataset_images;
 
-const struct media_kind MEDIA_IMAGES = {
-    .driver = "images",
-    .file = "image",
-    .formats = "PNG or JPEG",
-    .suffixes = (const char *const[]){".png", ".jpg", ".jpeg", NULL},
-    .label_columns = (const char *const[]){"label", NULL},
-    .label = "label",
-    .label_grader = "top_1",
-    .has_boxes = true,
-    .labels_are_subjects = true,
-};
-
 static enum err images_open(const struct dataset_config *config, struct dataset *out,
                             struct error *why)
 {
-    return media_folder_open(&MEDIA_IMAGES, config, out, why);
+    return media_folder_open(MEDIA_IMAGES, config, out, why);
 }
 
 static const struct param_spec PARAMS[] = {

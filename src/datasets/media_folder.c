@@ -21,10 +21,45 @@
 #define LABELS_FILE_MAX     ((size_t)1 << 28)
 #define TRANSCRIPT_FILE_MAX ((size_t)1 << 20)
 
+/* ---- the kinds ---- */
+
+struct kind {
+    const char *driver;               /* its name */
+    const char *file;                 /* one of its files, for messages: "image" */
+    const char *formats;              /* "PNG or JPEG" */
+    const char *const *suffixes;      /* NULL-terminated */
+    const char *const *label_columns; /* of labels.csv, NULL-terminated: the first that exists */
+    const char *label;                /* what such a column has: "label" */
+    const char *label_grader;         /* grader of its answers */
+    bool has_boxes;                   /* COCO annotations are read */
+    bool has_transcripts;             /* NAME.txt beside NAME.wav */
+    bool labels_are_subjects;
+};
+
+static const struct kind KINDS[] = {
+    [MEDIA_IMAGES] = {.driver = "images",
+                      .file = "image",
+                      .formats = "PNG or JPEG",
+                      .suffixes = (const char *const[]){".png", ".jpg", ".jpeg", NULL},
+                      .label_columns = (const char *const[]){"label", NULL},
+                      .label = "label",
+                      .label_grader = "top_1",
+                      .has_boxes = true,
+                      .labels_are_subjects = true},
+    [MEDIA_AUDIO] = {.driver = "audio",
+                     .file = "sound",
+                     .formats = "WAV",
+                     .suffixes = (const char *const[]){".wav", ".wave", NULL},
+                     .label_columns = (const char *const[]){"text", "transcript", "label", NULL},
+                     .label = "transcript",
+                     .label_grader = "wer",
+                     .has_transcripts = true},
+};
+
 /* ---- the list of files ---- */
 
 struct file_list {
-    const struct media_kind *kind;
+    const struct kind *kind;
     char **names; /* relative to the folder */
     size_t count, capacity;
     char *other; /* the first file of another format, or NULL */
@@ -103,12 +138,11 @@ static enum err list_files(struct file_list *list, const char *folder, const cha
 
 const char *media_folder_driver(const char *path)
 {
-    static const struct media_kind *const KINDS[] = {&MEDIA_IMAGES, &MEDIA_AUDIO};
     const char *driver = NULL;
     for (size_t i = 0; i < COUNT_OF(KINDS) && !driver; i++) {
-        struct file_list list = {.kind = KINDS[i], .only_first = true};
+        struct file_list list = {.kind = &KINDS[i], .only_first = true};
         if (!list_files(&list, path, "", 0, NULL) && list.count)
-            driver = KINDS[i]->driver;
+            driver = KINDS[i].driver;
         file_list_release(&list);
     }
     return driver;
@@ -149,8 +183,7 @@ static const struct label_row *find_labels(const struct labels *labels, const ch
                : NULL;
 }
 
-static enum err find_columns(struct labels *labels, const struct media_kind *kind,
-                             struct error *why)
+static enum err find_columns(struct labels *labels, const struct kind *kind, struct error *why)
 {
     struct text names = {0};
     const char *const *wanted = kind->label_columns;
@@ -184,7 +217,7 @@ static enum err sort_labels(struct labels *labels, struct error *why)
     return ERR_OK;
 }
 
-static enum err labels_read(const char *path, const struct media_kind *kind, struct labels *out,
+static enum err labels_read(const char *path, const struct kind *kind, struct labels *out,
                             struct error *why)
 {
     struct error reason = {0};
@@ -202,12 +235,12 @@ static enum err labels_read(const char *path, const struct media_kind *kind, str
 /* ---- a folder ---- */
 
 struct media_folder {
-    const struct media_kind *kind;
+    const struct kind *kind;
     char *path;
     struct file_list files;
     size_t next;
-    char *
-        source; /* the file that has the answers; NULL: transcripts, the names of subfolders, or none */
+    char *note;   /* about files without an answer, until it is logged */
+    char *source; /* the file of the answers; NULL: transcripts, names of subfolders, or none */
     bool has_labels, has_boxes;
     struct labels labels;
     struct coco coco;
@@ -220,6 +253,7 @@ static void folder_close(void *state)
     labels_release(&folder->labels);
     coco_release(&folder->coco);
     free(folder->path);
+    free(folder->note);
     free(folder->source);
     free(folder);
 }
@@ -308,19 +342,34 @@ static enum err add_answer(const struct media_folder *folder, const char *file, 
     return err;
 }
 
+/* With the second row: who only checks a dataset before it is used reads the first. */
+static void log_note(struct media_folder *folder)
+{
+    if (folder->note && folder->next > 0) {
+        log_warn("%s", folder->note);
+        free(folder->note);
+        folder->note = NULL;
+    }
+}
+
 static enum err next_row(void *state, struct jv **row, uint64_t *number, struct error *why)
 {
     struct media_folder *folder = state;
     *row = NULL;
+    log_note(folder);
     if (folder->next == folder->files.count)
         return ERR_OK;
     const char *file = folder->files.names[folder->next++];
     char *path = path_join(folder->path, file);
+    enum err err = ERR_OK;
     *number = folder->next;
     *row = jv_new_object();
     jv_put_text(*row, "id", file);
     jv_put_text(*row, "problem", path);
-    enum err err = add_answer(folder, file, *row, why);
+    if (utf8_valid_prefix(path, strlen(path)) < strlen(path))
+        err = err_set(why, ERR_BAD_VALUE, "name is not UTF-8: %s", plain_text(file).text);
+    if (!err)
+        err = add_answer(folder, file, *row, why);
     free(path);
     if (err) {
         jv_free(*row);
@@ -358,7 +407,7 @@ static char *source_path(const struct media_folder *folder, const struct params 
 static enum err read_source(struct media_folder *folder, const struct params *params,
                             struct error *why)
 {
-    const struct media_kind *kind = folder->kind;
+    const struct kind *kind = folder->kind;
     bool wants_boxes = kind->has_boxes && params_get(params, "annotations");
     if (wants_boxes && params_get(params, "labels"))
         return err_set(why, ERR_USAGE, "dataset %s takes labels=FILE or annotations=FILE, not both",
@@ -394,7 +443,7 @@ static enum err find_files(struct media_folder *folder, struct error *why)
 }
 
 /* A file of answers that has none of these files is the wrong one; some without an answer are measured, not graded. */
-static enum err check_answers(const struct media_folder *folder, bool *graded, struct error *why)
+static enum err check_answers(struct media_folder *folder, bool *graded, struct error *why)
 {
     const struct file_list *files = &folder->files;
     const char *without = "";
@@ -410,9 +459,10 @@ static enum err check_answers(const struct media_folder *folder, bool *graded, s
                        plain_text(folder->source).text, plain_text(folder->path).text,
                        plain_text(without).text);
     if (*graded && count)
-        log_warn("%.150s: %zu of %zu files have no %s and are not graded, such as %.60s",
-                 plain_text(folder->path).text, count, files->count, folder->kind->label,
-                 plain_text(without).text);
+        folder->note =
+            xformat("%.150s: %zu of %zu files have no %s and are not graded, such as %.60s",
+                    plain_text(folder->path).text, count, files->count, folder->kind->label,
+                    plain_text(without).text);
     return ERR_OK;
 }
 
@@ -422,9 +472,10 @@ static void set_grader(const struct media_folder *folder, struct dataset *out)
         chars_copy(out->grader, folder->has_boxes ? "map" : folder->kind->label_grader);
 }
 
-enum err media_folder_open(const struct media_kind *kind, const struct dataset_config *config,
+enum err media_folder_open(enum media_kind which, const struct dataset_config *config,
                            struct dataset *out, struct error *why)
 {
+    const struct kind *kind = &KINDS[which];
     const char *path = params_get(config->params, "path");
     bool graded = false;
     if (!path || !*path)

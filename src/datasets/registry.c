@@ -82,22 +82,10 @@ static bool is_path(const char *name)
     return strchr(name, '/') || find_suffix(name) || file_exists(name);
 }
 
-static bool is_saved_dataset(const char *directory)
-{
-    static const char *const FILES[] = {"state.json", "dataset_dict.json"};
-    bool found = false;
-    for (size_t i = 0; i < COUNT_OF(FILES) && !found; i++) {
-        char *path = path_join(directory, FILES[i]);
-        found = file_exists(path);
-        free(path);
-    }
-    return found;
-}
-
 /* One with neither is left to hf, which says what it misses. */
 static const char *driver_of_directory(const char *path)
 {
-    const char *media = is_saved_dataset(path) ? NULL : media_folder_driver(path);
+    const char *media = dataset_is_saved(path) ? NULL : media_folder_driver(path);
     return media ? media : "hf";
 }
 

@@ -69,7 +69,7 @@ struct grader_driver {
     bool has_score; /* sets a score; an empty answer scores 0 */
     bool
         expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
-    bool grades_empty; /* also called for an empty answer, which is otherwise false */
+    bool grades_empty;     /* also called for an empty answer, which is otherwise false */
     bool ignores_expected; /* also called for an item without an expected answer */
     bool is_of_all;        /* no answer has a verdict: there is a metric of all only */
 

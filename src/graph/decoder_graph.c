@@ -255,12 +255,15 @@ static tensor_id per_head(struct pass *pass, enum decoder_tensor tensor, tensor_
     int64_t heads = (int64_t)pass->layer->heads;
     struct graph_node node = {
         .op = GRAPH_LINEAR, .name = decoder_tensor_name(tensor), .split = GRAPH_SPLIT_HEADS};
-    x = build_view(&pass->build, "heads", x,
+    char before[64], after[64];
+    chars_format(before, "%s_heads", node.name);
+    chars_format(after, "%s_features", node.name);
+    x = build_view(&pass->build, before, x,
                    DIMS(pass->sequences, pass->tokens, heads, (int64_t)in));
     pass->build.component = DECODER_ATTN_QKV;
     x = build_node(&pass->build, &node, (tensor_id[]){x, weight_of(pass, tensor)}, 2,
                    DIMS(pass->sequences, pass->tokens, heads, (int64_t)out));
-    return build_view(&pass->build, "features", x,
+    return build_view(&pass->build, after, x,
                       DIMS(pass->sequences, pass->tokens, heads * (int64_t)out));
 }
 
@@ -328,22 +331,25 @@ static tensor_id latent_attention(struct pass *pass, tensor_id x)
 
 struct mlp {
     enum decoder_tensor gate, up, down;
+    const char *activation, *gated; /* names of nodes */
 };
 
 static const struct mlp DENSE = {DECODER_TENSOR_FFN_GATE, DECODER_TENSOR_FFN_UP,
-                                 DECODER_TENSOR_FFN_DOWN};
+                                 DECODER_TENSOR_FFN_DOWN, "activation", "gated"};
 static const struct mlp SHARED = {DECODER_TENSOR_FFN_GATE_SHEXP, DECODER_TENSOR_FFN_UP_SHEXP,
-                                  DECODER_TENSOR_FFN_DOWN_SHEXP};
+                                  DECODER_TENSOR_FFN_DOWN_SHEXP, "shared_activation",
+                                  "shared_gated"};
 static const struct mlp EXPERTS = {DECODER_TENSOR_FFN_GATE_EXPS, DECODER_TENSOR_FFN_UP_EXPS,
-                                   DECODER_TENSOR_FFN_DOWN_EXPS};
+                                   DECODER_TENSOR_FFN_DOWN_EXPS, "activation", "gated"};
 
-static tensor_id activate(struct pass *pass, tensor_id gate, tensor_id up)
+static tensor_id activate(struct pass *pass, const struct mlp *weights, tensor_id gate,
+                          tensor_id up)
 {
     struct build *build = &pass->build;
     build->component = DECODER_FFN_GATE_UP;
     tensor_id active = build_op(build, decoder_activation_op(pass->decoder->activation),
-                                "activation", gate >= 0 ? gate : up);
-    return gate >= 0 ? build_binary(build, GRAPH_MUL, "gated", active, up) : active;
+                                weights->activation, gate >= 0 ? gate : up);
+    return gate >= 0 ? build_binary(build, GRAPH_MUL, weights->gated, active, up) : active;
 }
 
 static tensor_id mlp(struct pass *pass, const struct mlp *weights, tensor_id x)
@@ -356,7 +362,7 @@ static tensor_id mlp(struct pass *pass, const struct mlp *weights, tensor_id x)
         gate = slice_features(pass, "gate", up, width);
         up = slice_features(pass, "up", up, width);
     }
-    return linear(pass, weights->down, activate(pass, gate, up));
+    return linear(pass, weights->down, activate(pass, weights, gate, up));
 }
 
 /* ---- mixture of experts ---- */
@@ -399,7 +405,7 @@ static tensor_id expert_mlp(struct pass *pass, tensor_id x)
     tensor_id gate =
         has_weight(pass, EXPERTS.gate) ? expert_linear(pass, EXPERTS.gate, x) : GRAPH_NONE;
     tensor_id up = expert_linear(pass, EXPERTS.up, x);
-    tensor_id outputs = expert_linear(pass, EXPERTS.down, activate(pass, gate, up));
+    tensor_id outputs = expert_linear(pass, EXPERTS.down, activate(pass, &EXPERTS, gate, up));
     struct graph_node weighted = {.op = GRAPH_MUL, .name = "weighted"};
     struct graph_node sum = {.op = GRAPH_REDUCE, .name = "experts_sum"};
     int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used,

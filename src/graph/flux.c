@@ -2,6 +2,7 @@
  * blocks of one stream whose attention and feed-forward are parallel.  A step modulates every norm by the time. */
 #include "graph/diffusion.h"
 
+#include "core/text.h"
 #include "graph/blocks.h"
 
 enum {
@@ -25,9 +26,22 @@ static tensor_id modulation(const struct flux *flux, const char *name, int parts
     return build_linear(flux->b, name, flux->time, parts * flux->hidden, true);
 }
 
-static tensor_id part_of(const struct flux *flux, const char *name, tensor_id modulation)
+enum { NAME_SIZE = 64 };
+
+static tensor_id part_of(const struct flux *flux, const char *of, const char *what,
+                         tensor_id modulation)
 {
+    char name[NAME_SIZE];
+    chars_format(name, "%s.%s", of, what);
     return build_rearrange(flux->b, name, modulation, DIMS(flux->batch, 1, flux->hidden));
+}
+
+static tensor_id combine(const struct flux *flux, enum graph_op op, const char *of,
+                         const char *what, tensor_id x, tensor_id y)
+{
+    char name[NAME_SIZE];
+    chars_format(name, "%s.%s", of, what);
+    return build_binary(flux->b, op, name, x, y);
 }
 
 /* A norm without weights, scaled and shifted. */
@@ -36,14 +50,14 @@ static tensor_id modulated_norm(const struct flux *flux, const char *name, tenso
 {
     struct graph_node norm = {.op = GRAPH_LAYER_NORM, .name = name};
     x = build_like(flux->b, &norm, &x, 1, x);
-    x = build_binary(flux->b, GRAPH_MUL, "scaled", x, part_of(flux, "scale", modulation));
-    return build_binary(flux->b, GRAPH_ADD, "shifted", x, part_of(flux, "shift", modulation));
+    x = combine(flux, GRAPH_MUL, name, "scaled", x, part_of(flux, name, "scale", modulation));
+    return combine(flux, GRAPH_ADD, name, "shifted", x, part_of(flux, name, "shift", modulation));
 }
 
 static tensor_id gated_add(const struct flux *flux, const char *name, tensor_id x,
                            tensor_id modulation, tensor_id stream)
 {
-    x = build_binary(flux->b, GRAPH_MUL, "gated", x, part_of(flux, "gate", modulation));
+    x = combine(flux, GRAPH_MUL, name, "gated", x, part_of(flux, name, "gate", modulation));
     return build_binary(flux->b, GRAPH_ADD, name, x, stream);
 }
 
@@ -55,16 +69,19 @@ struct qkv {
 struct qkv_names {
     const char *query, *key, *value, *query_norm, *key_norm;
 };
-static const struct qkv_names IMAGE = {"attn.to_q", "attn.to_k", "attn.to_v", "attn.norm_q.weight",
-                                       "attn.norm_k.weight"};
+static const struct qkv_names IMAGE = {"attn.to_q", "attn.to_k", "attn.to_v", "attn.norm_q",
+                                       "attn.norm_k"};
 static const struct qkv_names TEXT = {"attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj",
-                                      "attn.norm_added_q.weight", "attn.norm_added_k.weight"};
+                                      "attn.norm_added_q", "attn.norm_added_k"};
 
 /* One weight for all heads. */
 static tensor_id head_norm(const struct flux *flux, const char *name, tensor_id x)
 {
-    struct graph_node norm = {.op = GRAPH_RMS_NORM, .name = "head_norm"};
-    tensor_id weight = build_tensor(flux->b, GRAPH_PARAMETER, name, DIMS(flux->sizes->head_size));
+    char weight_name[NAME_SIZE];
+    chars_format(weight_name, "%s.weight", name);
+    struct graph_node norm = {.op = GRAPH_RMS_NORM, .name = name};
+    tensor_id weight =
+        build_tensor(flux->b, GRAPH_PARAMETER, weight_name, DIMS(flux->sizes->head_size));
     return build_like(flux->b, &norm, (tensor_id[]){x, weight}, 2, x);
 }
 
@@ -98,11 +115,15 @@ static tensor_id join(struct build *b, const char *name, tensor_id text, tensor_
 
 /* ---- blocks ---- */
 
-static tensor_id feed_forward(const struct flux *flux, const char *up, const char *down,
-                              tensor_id x)
+/* Named SCOPE.net.0.proj, SCOPE.net.0.gelu and SCOPE.net.2. */
+static tensor_id feed_forward(const struct flux *flux, const char *scope, tensor_id x)
 {
+    char up[NAME_SIZE], gelu[NAME_SIZE], down[NAME_SIZE];
+    chars_format(up, "%s.net.0.proj", scope);
+    chars_format(gelu, "%s.net.0.gelu", scope);
+    chars_format(down, "%s.net.2", scope);
     x = build_linear(flux->b, up, x, WIDENING * flux->hidden, true);
-    x = build_op(flux->b, GRAPH_GELU, "gelu", x);
+    x = build_op(flux->b, GRAPH_GELU, gelu, x);
     return build_linear(flux->b, down, x, flux->hidden, true);
 }
 
@@ -123,13 +144,13 @@ static void add_double_block(const struct flux *flux, tensor_id *image, tensor_i
     x = build_linear(b, "attn.to_out.0", x, flux->hidden, true);
     *image = gated_add(flux, "add", x, of_image, *image);
     x = modulated_norm(flux, "norm2", *image, of_image);
-    x = feed_forward(flux, "ff.net.0.proj", "ff.net.2", x);
+    x = feed_forward(flux, "ff", x);
     *image = gated_add(flux, "add_1", x, of_image, *image);
     x = build_rearrange(b, "attn.text", both, 3, text_dims);
     x = build_linear(b, "attn.to_add_out", x, flux->hidden, true);
     *text = gated_add(flux, "add_2", x, of_text, *text);
     x = modulated_norm(flux, "norm2_context", *text, of_text);
-    x = feed_forward(flux, "ff_context.net.0.proj", "ff_context.net.2", x);
+    x = feed_forward(flux, "ff_context", x);
     *text = gated_add(flux, "add_3", x, of_text, *text);
 }
 

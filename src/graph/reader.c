@@ -62,14 +62,15 @@ static enum err not_found(const char *source, struct error *why)
         return err_set(
             why, ERR_BAD_VALUE,
             "%.120s is not a model file: expected ONNX, GGUF, safetensors or config.json", source);
-    const char *nearest = NULL;
-    for (size_t i = 0; i < READER_COUNT && !nearest; i++)
-        nearest = READERS[i]->nearest ? READERS[i]->nearest(source) : NULL;
-    if (nearest)
+    char near[160] = "";
+    for (size_t i = 0; i < READER_COUNT && !near[0]; i++)
+        if (READERS[i]->suggest)
+            (void)READERS[i]->suggest(source, near, sizeof near);
+    if (near[0])
         return err_set(why, ERR_NOT_FOUND,
                        "%.120s: neither a supported model file nor the name of a model: did you "
                        "mean %s?",
-                       source, nearest);
+                       source, near);
     return err_set(why, ERR_NOT_FOUND,
                    "%.120s: neither a supported model file nor the name of a model: see `ipw list "
                    "models`",

@@ -28,8 +28,8 @@ struct graph_reader {
                       struct error *why);
     /* Optional: releases resources of the state, also after a failed open. */
     void (*close)(struct model *model);
-    /* Optional: the nearest name; NULL: none is similar. */
-    const char *(*nearest)(const char *source);
+    /* Optional: writes similar names, "a, b or c"; false: there are none. */
+    bool (*suggest)(const char *source, char *to, size_t size);
 };
 
 struct model {

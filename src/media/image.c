@@ -237,7 +237,7 @@ static void orient(struct image *image, unsigned orientation)
 
 /* ---- JPEG ---- */
 
-enum { TJPF_RGB = 0, TJPF_CMYK = 11, TJCS_CMYK = 3, TJCS_YCCK = 4, TJERR_WARNING = 0 };
+enum { TJPF_RGB = 0, TJPF_CMYK = 11, TJCS_CMYK = 3, TJCS_YCCK = 4 };
 enum { TJFLAG_LIMIT_SCANS = 32768 }; /* against files that take hours */
 
 static struct jpeg_functions {
@@ -248,7 +248,6 @@ static struct jpeg_functions {
     int (*decompress)(void *decoder, const uint8_t *bytes, unsigned long length, uint8_t *to,
                       int width, int pitch, int height, int format, int flags);
     char *(*message)(void *decoder);
-    int (*severity)(void *decoder);
 } jpeg;
 
 static enum err jpeg_open(struct error *why)
@@ -257,7 +256,7 @@ static enum err jpeg_open(struct error *why)
     static const struct dl_symbol SYMBOLS[] = {
         {"tjInitDecompress", &jpeg.create, true},    {"tjDestroy", &jpeg.destroy, true},
         {"tjDecompressHeader3", &jpeg.header, true}, {"tjDecompress2", &jpeg.decompress, true},
-        {"tjGetErrorStr2", &jpeg.message, true},     {"tjGetErrorCode", &jpeg.severity, true},
+        {"tjGetErrorStr2", &jpeg.message, true},
     };
     static struct dl_library library = {
         .names = NAMES,
@@ -269,15 +268,27 @@ static enum err jpeg_open(struct error *why)
     return dl_library_open(&library, why);
 }
 
-/* Many photographs have extra bytes between segments, which is a warning; one whose data ends early is refused, as
- * Pillow does, rather than filled with gray. */
-static enum err jpeg_check(void *decoder, int code, struct error *why)
+/* What many photographs have, and does not change their pixels. */
+static bool is_harmless(const char *message)
+{
+    static const char *const WARNINGS[] = {"extraneous bytes", "unknown JFIF revision",
+                                           "Unknown Adobe color transform"};
+    for (size_t i = 0; i < COUNT_OF(WARNINGS); i++)
+        if (strstr(message, WARNINGS[i]))
+            return true;
+    return false;
+}
+
+/* The library calls it a warning, and fills with gray, where data is missing or wrong. */
+static enum err jpeg_check(void *decoder, int code, const uint8_t *bytes, size_t length,
+                           struct error *why)
 {
     const char *message = code ? jpeg.message(decoder) : "";
-    if (str_contains_nocase(message, "premature end"))
-        return err_set(why, ERR_BAD_VALUE, "truncated");
-    if (!code || jpeg.severity(decoder) == TJERR_WARNING)
+    bool has_end = length >= 2 && bytes[length - 2] == 0xFF && bytes[length - 1] == 0xD9;
+    if (!code || is_harmless(message))
         return ERR_OK;
+    if (!has_end || str_contains_nocase(message, "premature end"))
+        return err_set(why, ERR_BAD_VALUE, "truncated");
     return err_set(why, ERR_BAD_VALUE, "damaged JPEG: %s", plain_text(message).text);
 }
 
@@ -298,7 +309,7 @@ static enum err jpeg_read(void *decoder, const uint8_t *bytes, size_t length, st
 {
     int width = 0, height = 0, subsampling, colorspace = 0;
     int code = jpeg.header(decoder, bytes, length, &width, &height, &subsampling, &colorspace);
-    enum err err = jpeg_check(decoder, code, why);
+    enum err err = jpeg_check(decoder, code, bytes, length, why);
     if (!err && !width)
         err = err_set(why, ERR_BAD_VALUE, "truncated");
     if (!err)
@@ -311,7 +322,7 @@ static enum err jpeg_read(void *decoder, const uint8_t *bytes, size_t length, st
         out->pixels = xreallocarray(out->pixels, count, 4);
     code = jpeg.decompress(decoder, bytes, length, out->pixels, width, 0, height,
                            is_cmyk ? TJPF_CMYK : TJPF_RGB, TJFLAG_LIMIT_SCANS);
-    err = jpeg_check(decoder, code, why);
+    err = jpeg_check(decoder, code, bytes, length, why);
     if (err) {
         image_release(out);
         return err;

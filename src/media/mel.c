@@ -99,21 +99,30 @@ static void combine_four(const struct fft *fft, struct stage stage, const struct
     }
 }
 
+/* One value of a transform of `radix` values, `step` apart: that of frequency k. */
+static inline struct complex transform_part(const struct fft *fft, size_t radix, size_t k,
+                                            const struct complex *in, size_t step)
+{
+    size_t turn = fft->size / radix, at = 0;
+    struct complex total = in[0];
+    for (size_t i = 1; i < radix; i++) {
+        at = at + k < radix ? at + k : at + k - radix;
+        total = sum(total, product(in[step * i], fft->roots[at * turn]));
+    }
+    return total;
+}
+
 static void combine(const struct fft *fft, struct stage stage, const struct complex *from,
                     struct complex *to)
 {
-    size_t part = stage.size / stage.radix, turn = fft->size / stage.radix;
+    size_t part = stage.size / stage.radix, step = stage.stride * part;
     for (size_t p = 0; p < part; p++)
         for (size_t k = 0; k < stage.radix; k++) {
             struct complex twiddle = fft->roots[p * k * stage.stride];
-            for (size_t q = 0; q < stage.stride; q++) {
-                const struct complex *in = from + q + stage.stride * p;
-                struct complex total = in[0];
-                for (size_t i = 1; i < stage.radix; i++)
-                    total = sum(total, product(in[stage.stride * part * i],
-                                               fft->roots[i * k % stage.radix * turn]));
-                to[q + stage.stride * (stage.radix * p + k)] = product(total, twiddle);
-            }
+            const struct complex *in = from + stage.stride * p;
+            struct complex *out = to + stage.stride * (stage.radix * p + k);
+            for (size_t q = 0; q < stage.stride; q++)
+                out[q] = product(transform_part(fft, stage.radix, k, in + q, step), twiddle);
         }
 }
 

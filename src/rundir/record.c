@@ -352,6 +352,12 @@ const struct jv *record_models(const struct jv *tree)
     return jv_get(tree, RECORD_MODELS);
 }
 
+const char *better_name(int better)
+{
+    static const char *const NAMES[] = {"lower", "neither", "higher"};
+    return NAMES[better - BETTER_LOWER];
+}
+
 /* ---- fields that hold JSON ---- */
 
 void record_put_evaluation(struct record *record, const struct evaluation *evaluation,

@@ -123,6 +123,7 @@ enum record_role {
 
 /* Which change of a figure is an improvement. */
 enum better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
+const char *better_name(int better); /* "lower" */
 
 enum record_column_kind { COLUMN_NONE, COLUMN_NUMBER, COLUMN_FLAG, COLUMN_WORD };
 

@@ -566,6 +566,17 @@ char *run_path_file(const char *directory, enum run_file file)
     return path_join(directory, NAMES[file]);
 }
 
+char *run_path_output(const char *directory, const char *name)
+{
+    if (!name[0] || name[0] == '.' || strlen(name) >= FILE_NAME_SIZE || strchr(name, '/'))
+        return NULL;
+    char *path = xformat("%s/outputs/%s", directory, name);
+    if (run_has_regular(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
 char *run_path_samples(const char *directory, unsigned start)
 {
     return start <= 1 ? path_join(directory, "samples.csv")

@@ -150,6 +150,10 @@ enum run_file {
     RUN_FILES
 };
 
+/* The file that a query generated, by its name in the answer: DIR/outputs/NAME, which the caller frees; NULL: the answer
+ * is no name of one. */
+char *run_path_output(const char *directory, const char *name);
+
 /* Its path, which the caller frees. */
 char *run_path_file(const char *directory, enum run_file file);
 

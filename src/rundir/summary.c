@@ -195,6 +195,16 @@ static const struct json_field FINDING_FIELDS[] = {
     {0},
 };
 
+static const struct json_field QUALITY_FIELDS[] = {
+    BIND_CHARS(summary_quality, name, "name", .flags = FIELD_ANY_TEXT),
+    BIND_NUMBER(summary_quality, value, "value"),
+    BIND_NUMBER(summary_quality, plus_minus, "plus_minus"),
+    BIND_INTEGER(summary_quality, count, "count"),
+    BIND_ENUM(summary_quality, better, better_name, BETTER_LOWER, 3, "better"),
+    BIND_CHARS(summary_quality, reason, "reason", .flags = FIELD_OMIT | FIELD_ANY_TEXT),
+    {0},
+};
+
 /* ---- the table ---- */
 
 #define AT(member, type_, path_)                                                                   \
@@ -213,6 +223,8 @@ static const struct json_field FINDING_FIELDS[] = {
     BIND_ARRAY(summary, conditions.devices, conditions.device_count, CONDITION_FIELDS, path_)
 #define LIST_FINDINGS(path_)                                                                       \
     BIND_ARRAY(summary, conditions.findings, conditions.finding_count, FINDING_FIELDS, path_)
+#define LIST_QUALITIES(path_)                                                                      \
+    BIND_ARRAY(summary, qualities, quality_count, QUALITY_FIELDS, path_, .flags = FIELD_OMIT)
 #define LIST_STATISTICS(path_) BIND_CUSTOM(summary, statistics, STATISTICS, path_)
 #define LIST_IDLE(path_)       BIND_CUSTOM(summary, idle, IDLE, path_, .flags = FIELD_NULL)
 #define LIST_DEVICES(path_)    BIND_LIST(summary, devices, device_count, DEVICE_FIELDS, path_)
@@ -400,7 +412,8 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
         bool known;
         size_t rows = field->role == SUMMARY_IS_NULLABLE ? rows_below(field, summary, &known) : 0;
         if (!rows) {
-            json_field_write(&writer, &field->at, summary);
+            if (!json_field_is_omitted(&field->at, summary))
+                json_field_write(&writer, &field->at, summary);
         } else if (!known) {
             json_null(&json, json_field_enter(&writer, field->at.path));
             field += rows;
@@ -413,13 +426,29 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
     text_add(out, pretty ? "\n" : "");
 }
 
+const struct summary_quality *summary_quality_find(const struct summary *summary, const char *name)
+{
+    for (size_t i = 0; i < summary->quality_count; i++)
+        if (str_equal(summary->qualities[i].name, name))
+            return &summary->qualities[i];
+    return NULL;
+}
+
+const struct summary_quality *summary_quality_first(const struct summary *summary)
+{
+    for (size_t i = 0; i < summary->quality_count; i++)
+        if (is_known(summary->qualities[i].value))
+            return &summary->qualities[i];
+    return NULL;
+}
+
 void summary_put_report(const struct summary *summary, struct result *out)
 {
     struct json json;
     struct json_field_writer writer = {.json = &json};
     result_writer(out, &json);
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
-        if (!field->report)
+        if (!field->report || json_field_is_omitted(&field->at, summary))
             continue;
         struct json_field row = field->at;
         row.path += strlen("ipw.");

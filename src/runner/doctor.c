@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "engine/engine.h"
 #include "engine/onnx.h"
+#include "media/image.h"
 #include "port/http.h"
 #include "port/sqlite.h"
 #include "runner/check.h"
@@ -39,6 +40,7 @@ static const struct part {
     {"nanoarrow", "ipw profile: Arrow output, dataset hf", NULL, false},
     {"llama.cpp", "client llama: in-process inference", llama_available, false},
     {"ONNX Runtime", "client onnx, workloads: in-process inference", onnx_is_available, false},
+    {"libpng and libjpeg-turbo", "images of workloads", image_available, false},
     {"gnuplot", "ipw plot", NULL, true},
     {"SQLite", "ipw profile: index of runs", sqlite_load, false},
     {"ECharts", "ipw report", NULL, false},

@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/knob.h"
 #include "core/memory.h"
+#include "core/params.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "engine/shipped.h"
+#include "workloads/workload.h"
 
 const struct sweep_preset SWEEP_PRESETS[] = {
 #define PRESET(name, summary, knobs, options) {name, summary, knobs, options},
@@ -185,6 +188,85 @@ enum err sweep_preset_expand(const struct sweep_preset *preset, const char *cons
     *out = (struct sweep_expansion){0};
     add_options(preset, words, word_count, out);
     enum err err = add_knobs(preset, knobs, knob_count, out, left_out, why);
+    if (err)
+        sweep_expansion_release(out);
+    return err;
+}
+
+/* ---- workloads ---- */
+
+static const char *const OPTION_KNOBS[] = {"model", "dataset", "concurrency"};
+
+static bool has_param(const struct param_spec *specs, const char *name)
+{
+    for (; specs && specs->name; specs++)
+        if (str_equal(specs->name, name))
+            return true;
+    return false;
+}
+
+static void add_names(const struct param_spec *specs, const char **names, size_t *count, size_t max)
+{
+    for (; specs && specs->name && *count < max; specs++)
+        names[(*count)++] = specs->name;
+}
+
+static enum err unknown_knob(const struct workload_driver *driver, const char *knob,
+                             struct error *why)
+{
+    const char *names[64];
+    size_t count = 0;
+    char kind[64];
+    for (size_t i = 0; i < COUNT_OF(OPTION_KNOBS); i++)
+        names[count++] = OPTION_KNOBS[i];
+    names[count++] = WORKLOAD_BATCH;
+    add_names(driver ? driver->query_params : NULL, names, &count, COUNT_OF(names));
+    add_names(driver ? driver->params : NULL, names, &count, COUNT_OF(names));
+    chars_format(kind, "knob of the workload %s", driver ? driver->name : WORKLOAD_TEXT);
+    return registry_unknown(kind, knob, names, count, ERR_USAGE, why);
+}
+
+/* The options that give the knob's value to `ipw profile`. */
+static enum err add_knob_words(const struct workload_driver *driver, const char *knob,
+                               struct sweep_expansion *out, struct error *why)
+{
+    char name[WORD_MAX], value[2 * WORD_MAX];
+    str_format(name, sizeof name, "%.*s", (int)name_length(knob), knob);
+    bool is_param = driver && has_param(driver->query_params, name);
+    bool is_client = driver && (has_param(driver->params, name) || str_equal(name, WORKLOAD_BATCH));
+    if (str_is_listed(name, OPTION_KNOBS, COUNT_OF(OPTION_KNOBS))) {
+        str_format(value, sizeof value, "--%s", name);
+        add_word(&out->words, &out->word_count, value);
+        str_format(value, sizeof value, "{%s}", name);
+    } else if (is_param || is_client) {
+        add_word(&out->words, &out->word_count, is_param ? "--param" : "--client-param");
+        str_format(value, sizeof value, "%s={%s}", name, name);
+    } else if (knob_named(name) != KNOB_COUNT) {
+        return ERR_OK;
+    } else {
+        return unknown_knob(driver, name, why);
+    }
+    add_word(&out->words, &out->word_count, value);
+    return ERR_OK;
+}
+
+enum err sweep_workload_expand(const char *workload, const char *const *knobs, size_t knob_count,
+                               const char *const *words, size_t word_count,
+                               struct sweep_expansion *out, struct error *why)
+{
+    bool is_text = str_equal(workload, WORKLOAD_TEXT);
+    const struct workload_driver *driver = is_text ? NULL : workload_driver_find(workload, why);
+    enum err err = is_text || driver ? ERR_OK : ERR_USAGE;
+    *out = (struct sweep_expansion){0};
+    add_word(&out->words, &out->word_count, "--workload");
+    add_word(&out->words, &out->word_count, workload);
+    for (size_t i = 0; i < word_count; i++)
+        add_word(&out->words, &out->word_count, words[i]);
+    for (size_t i = 0; i < knob_count && !err; i++) {
+        add_word(&out->knobs, &out->knob_count, knobs[i]);
+        if (!is_used(knobs[i], out))
+            err = add_knob_words(driver, knobs[i], out, why);
+    }
     if (err)
         sweep_expansion_release(out);
     return err;

@@ -1,5 +1,5 @@
-/* Studies in one command: the knobs of a sweep and the options of its `ipw profile`, by name.  sweep_preset_expand fills
- * an expansion that sweep_preset_release frees. */
+/* Sweeps in one command: studies, which are the knobs of a sweep and the options of its `ipw profile` by name, and
+ * workloads, whose parameters are knobs.  Both fill an expansion that sweep_expansion_release frees. */
 #ifndef IPW_RUNNER_SWEEP_PRESET_H
 #define IPW_RUNNER_SWEEP_PRESET_H
 
@@ -31,6 +31,11 @@ enum err sweep_preset_expand(const struct sweep_preset *preset, const char *cons
                              size_t knob_count, const char *const *words, size_t word_count,
                              struct sweep_expansion *out, struct text *left_out, struct error *why)
     MUST_USE;
+/* A sweep of `ipw profile --workload NAME`: a knob that no word uses is that parameter of the workload, or model,
+ * dataset or concurrency; a knob of the GPU stays one.  ERR_USAGE, with similar names, for any other. */
+enum err sweep_workload_expand(const char *workload, const char *const *knobs, size_t knob_count,
+                               const char *const *words, size_t word_count,
+                               struct sweep_expansion *out, struct error *why) MUST_USE;
 void sweep_expansion_release(struct sweep_expansion *expansion);
 
 #endif

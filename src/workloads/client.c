@@ -157,7 +157,7 @@ static enum err ask(struct client *client, const struct client_request *request,
     if (!err)
         err = workload_query_end(workload, &query, out, why);
     driver->discard(workload, &query);
-    if (!err)
+    if (!err && !out->finish_reason[0])
         completion_set_reason(out, "stop");
     return err;
 }

@@ -10,7 +10,6 @@
 #include "wire/completion.h"
 #include "workloads/labels.h"
 #include "workloads/model_files.h"
-#include "workloads/wordpiece.h"
 #include "workloads/workload.h"
 
 enum { DEFAULT_LENGTH = 512, LENGTH_MIN = 2, LENGTH_MAX = 1 << 20 };

@@ -1,12 +1,14 @@
 /* What every workload over ONNX models needs: finding the files of a model, opening their sessions with the client
- * parameters, reading the JSON files beside them, checking outputs and describing the models.
+ * parameters, reading the JSON files beside them, checking outputs and describing the models (model_files.c); and the
+ * tokenizer of models of text (wordpiece.c).
  *
- * The caller owns the struct model_files and what the functions return. */
+ * The caller owns every struct here and what the functions return. */
 #ifndef IPW_WORKLOADS_MODEL_FILES_H
 #define IPW_WORKLOADS_MODEL_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "engine/onnx.h"
@@ -70,5 +72,32 @@ struct shape_text shape_text(const int64_t *shape, size_t rank);
 void model_describe(const struct onnx_session *session, const char *key, struct json *json);
 /* Members for the runtime of a session: its version, provider and threads. */
 void model_describe_runtime(const struct onnx_session *session, struct json *json);
+
+/* ---- tokens of a text, for classifiers (wordpiece.c) ---- */
+
+/* WordPiece, as BERT and its relatives use it, or whole words.  Any number of threads may use a tokenizer. */
+struct wordpiece;
+
+struct token_ids {
+    int64_t *ids;
+    size_t count, capacity;
+};
+void token_ids_release(struct token_ids *tokens);
+
+/* From tokenizer.json (of the types WordPiece and WordLevel; others are ERR_UNSUPPORTED) or NAME.vocab.txt or vocab.txt, which
+ * has a token per line.  A vocabulary without pieces ("##ing") is one of words, punctuation marks among them. */
+enum err wordpiece_load(const struct model_files *files, struct wordpiece **out, struct error *why)
+    MUST_USE;
+void wordpiece_free(struct wordpiece *tokenizer); /* NULL is ignored */
+
+/* Appends at most `max` tokens (at least 2): with [CLS] and [SEP] where the model has them, of which the last one stays
+ * when the text is truncated.  Invalid UTF-8 becomes [UNK]. */
+void wordpiece_encode(const struct wordpiece *tokenizer, const char *text, size_t max,
+                      struct token_ids *out);
+
+/* The id of [PAD]; 0 without one. */
+int64_t wordpiece_padding(const struct wordpiece *tokenizer);
+size_t wordpiece_size(const struct wordpiece *tokenizer);      /* tokens of the vocabulary */
+const char *wordpiece_kind(const struct wordpiece *tokenizer); /* "WordPiece" or "words" */
 
 #endif

@@ -1,9 +1,11 @@
 /* Images in, a tensor per image out: one inference for a batch, whose output its queries share. */
 #include "workloads/vision.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "core/xalloc.h"
 #include "media/image.h"
 #include "workloads/model_files.h"
@@ -13,8 +15,8 @@ enum { CHANNELS = 3 };
 
 struct vision_output {
     struct onnx_tensor tensor;
-    size_t users; /* queries; the last one releases it */
     size_t batch;
+    atomic_size_t users; /* queries, perhaps of several threads: the last one releases it */
 };
 
 /* ---- the model ---- */
@@ -69,25 +71,6 @@ void vision_close(struct vision_model *model)
 
 /* ---- a query ---- */
 
-/* Rounded to nearest, ties to even; beyond its range, infinity. */
-static uint16_t half_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-    if (magnitude >= 0x47800000) /* 65536 and more, or not a number */
-        return (uint16_t)(sign | (magnitude > 0x7F800000 ? 0x7E00 : 0x7C00));
-    if (magnitude < 0x38800000) { /* subnormal: adding 0.5 rounds to its last place */
-        float shifted;
-        memcpy(&shifted, &magnitude, sizeof shifted);
-        shifted += 0.5F;
-        memcpy(&magnitude, &shifted, sizeof magnitude);
-        return (uint16_t)(sign | (magnitude - 0x3F000000));
-    }
-    uint32_t odd = magnitude >> 13 & 1;
-    return (uint16_t)(sign | (magnitude - 0x38000000 + 0xFFF + odd) >> 13);
-}
-
 static size_t values_of(const struct vision_query *query)
 {
     return (size_t)CHANNELS * query->width * query->height;
@@ -108,7 +91,7 @@ void vision_query_set(const struct vision_model *model, const struct image *imag
     }
     uint16_t *halves = xmalloc(count * sizeof *halves);
     for (size_t i = 0; i < count; i++)
-        halves[i] = half_of(planes[i]);
+        halves[i] = half_from_float(planes[i]);
     free(planes);
     query->planes = halves;
 }
@@ -117,7 +100,7 @@ static void release_output(struct vision_query *query)
 {
     struct vision_output *output = query->output;
     query->output = NULL;
-    if (!output || --output->users > 0)
+    if (!output || atomic_fetch_sub(&output->users, 1) > 1)
         return;
     onnx_tensor_release(&output->tensor);
     free(output);
@@ -165,7 +148,9 @@ static void share_output(const struct onnx_tensor *tensor, struct workload_query
                          size_t count)
 {
     struct vision_output *shared = XNEW(shared);
-    *shared = (struct vision_output){*tensor, count, count};
+    shared->tensor = *tensor;
+    shared->batch = count;
+    atomic_init(&shared->users, count);
     for (size_t i = 0; i < count; i++) {
         struct vision_query *query = queries[i]->state;
         release_output(query);

@@ -1,5 +1,5 @@
-/* A model that takes an image as planes: its session, queries with their planes, and running several of them as one
- * batch.  Shared by classification and detection.
+/* Models that take an image as planes: the session, queries with their planes, running several of them as one batch
+ * (vision.c), and the objects that a model has detected (found_boxes.c).
  *
  * The caller owns every struct here.  A driver's `state` of a query is a struct vision_query or starts with one. */
 #ifndef IPW_WORKLOADS_VISION_H
@@ -14,7 +14,9 @@
 
 struct image;
 struct image_norm;
+struct labels;
 struct model_files;
+struct text;
 struct workload_query;
 
 struct vision_model {
@@ -59,5 +61,42 @@ struct vision_values {
 /* ERR_BAD_VALUE for a NaN, and for another rank (that of the whole output, with the batch; 0: any). */
 enum err vision_values(const struct vision_model *model, const struct vision_query *query,
                        size_t rank, struct vision_values *out, struct error *why) MUST_USE;
+
+/* ---- detected objects (found_boxes.c) ---- */
+
+/* A box by its corners. */
+struct found_box {
+    float left, top, right, bottom;
+    float score;
+    uint32_t label;
+};
+
+struct found_boxes {
+    struct found_box *items;
+    size_t count, capacity;
+};
+void found_boxes_release(struct found_boxes *boxes);
+
+/* Adds those above the confidence from rows of values, each with one value per anchor: center x, center y, width, height,
+ * and the score of each class: an anchor is of its most probable class. */
+void found_boxes_add_anchors(struct found_boxes *out, const float *values, size_t classes,
+                             size_t anchors, double confidence);
+/* The same for a model that has suppressed already: per object left, top, right, bottom, score, class. */
+void found_boxes_add_objects(struct found_boxes *out, const float *values, size_t objects,
+                             double confidence);
+
+/* Sorts, most probable first (of two of the same score, the one that was added first), and removes each that overlaps a
+ * more probable one of its class by more than `iou`; at most `max` stay. */
+void found_boxes_suppress(struct found_boxes *boxes, double iou, size_t max);
+/* Sorts, and removes all but the first ones. */
+void found_boxes_limit(struct found_boxes *boxes, size_t max);
+
+/* Converts boxes of a letterboxed image (media/image.h) to those of the image, and clips them to it. */
+void found_boxes_unletterbox(struct found_boxes *boxes, double scale, double left, double top,
+                             uint32_t width, uint32_t height);
+
+/* Appends JSON: [{"label":"circle","score":0.91,"box":[x,y,w,h]}, ...]. */
+void found_boxes_answer(const struct found_boxes *boxes, const struct labels *labels,
+                        struct text *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* Tokenization in two steps, as in BERT: a text is split into words, punctuation marks and ideographs, in lower case
  * without accents where the model has been trained so; a word is then divided into the longest pieces of the
  * vocabulary, from its start on. */
-#include "workloads/wordpiece.h"
+#include "workloads/model_files.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #include "core/xalloc.h"
 #include "graders/fold.h"
 #include "port/file.h"
-#include "workloads/model_files.h"
 
 enum { TOKENS_MAX = 1 << 24, WORD_CHARACTERS_MAX = 100 };
 
@@ -108,14 +107,14 @@ static enum err read_lines(struct wordpiece *tokenizer, const char *path, struct
     return err;
 }
 
-/* The case as tokenizer_config.json says; BERT's default is lower case. */
+/* The case as tokenizer_config.json says; lower case is the default, in which BERT has no accents. */
 static enum err read_case(const struct model_files *files, struct wordpiece *tokenizer,
                           struct error *why)
 {
     struct jv *json;
     enum err err = model_files_json(files, "tokenizer_config.json", &json, why);
     tokenizer->keeps_case = !jv_bool(jv_get(json, "do_lower_case"), true);
-    tokenizer->keeps_accents = !jv_bool(jv_get(json, "strip_accents"), true);
+    tokenizer->keeps_accents = !jv_bool(jv_get(json, "strip_accents"), !tokenizer->is_words);
     jv_free(json);
     return err;
 }
@@ -194,9 +193,9 @@ static enum err load_from(const struct model_files *files, struct wordpiece *tok
         return err_set(why, ERR_NOT_FOUND,
                        "no vocabulary beside %s: expected vocab.txt or tokenizer.json",
                        files->path);
-    err = read_case(files, tokenizer, why);
+    err = read_lines(tokenizer, path, why);
     if (!err)
-        err = read_lines(tokenizer, path, why);
+        err = read_case(files, tokenizer, why);
     free(path);
     return err;
 }
@@ -308,9 +307,8 @@ static void add_pieces(const struct wordpiece *tokenizer, const char *word, stru
     }
 }
 
-/* A word, or a punctuation mark or ideograph by itself. */
-static void add_word(const struct wordpiece *tokenizer, const struct text *word, bool is_mark,
-                     struct token_ids *out)
+/* The tokens of a word, or of a punctuation mark or ideograph by itself, which is then cleared. */
+static void end_word(const struct wordpiece *tokenizer, struct text *word, struct token_ids *out)
 {
     if (word->length == 0)
         return;
@@ -318,11 +316,11 @@ static void add_word(const struct wordpiece *tokenizer, const struct text *word,
         add_id(out, tokenizer->unknown);
     } else if (tokenizer->is_words) {
         int64_t id = find_token(tokenizer, text_get(word));
-        if (id >= 0 || !is_mark)
-            add_id(out, id >= 0 ? id : tokenizer->unknown);
+        add_id(out, id >= 0 ? id : tokenizer->unknown);
     } else {
         add_pieces(tokenizer, text_get(word), out);
     }
+    text_clear(word);
 }
 
 static void add_character(struct text *word, uint32_t c)
@@ -337,24 +335,18 @@ static void encode_words(const struct wordpiece *tokenizer, const char *text, si
     struct text word = {0};
     size_t left = strlen(text), limit = out->count + max;
     for (size_t length; left > 0 && out->count < limit; text += length, left -= length) {
-        uint32_t raw = char_at((struct slice){text, left}, &length);
-        uint32_t c = normalize(tokenizer, raw);
-        bool is_mark = c && char_is_punctuation(c), is_alone = is_mark || is_ideograph(c);
-        if (c && !is_alone && !char_is_space(c)) {
-            add_character(&word, c);
-            continue;
-        }
+        uint32_t c = normalize(tokenizer, char_at((struct slice){text, left}, &length));
+        bool is_alone = char_is_punctuation(c) || is_ideograph(c), is_space = char_is_space(c);
         if (c == 0)
             continue;
-        add_word(tokenizer, &word, false, out);
-        text_clear(&word);
-        if (is_alone) {
+        if (is_alone || is_space)
+            end_word(tokenizer, &word, out);
+        if (!is_space)
             add_character(&word, c);
-            add_word(tokenizer, &word, is_mark, out);
-            text_clear(&word);
-        }
+        if (is_alone)
+            end_word(tokenizer, &word, out);
     }
-    add_word(tokenizer, &word, false, out);
+    end_word(tokenizer, &word, out);
     text_release(&word);
     if (out->count > limit)
         out->count = limit;

@@ -64,8 +64,8 @@ struct workload_driver {
     enum err (*prepare)(struct workload *workload, struct workload_query *query, struct error *why);
     /* ERR_BAD_VALUE if the model's output is NaN or of another shape. */
     enum err (*run)(struct workload *workload, struct workload_query *query, struct error *why);
-    /* Writes the answer into out->content, and a generated file into out->artifact; times and counts are the
-     * caller's. */
+    /* Writes the answer into out->content, a generated file into out->artifact, and the finish reason if it is not
+     * "stop"; times and counts are the caller's. */
     enum err (*finish)(struct workload *workload, struct workload_query *query,
                        struct completion *out, struct error *why);
     void (*discard)(struct workload *workload,
@@ -83,6 +83,9 @@ struct workload {
     const struct workload_driver *driver;
     void *state;
 };
+
+/* The workload of language models is no driver: the client llama, its models and the dataset builtin. */
+#define WORKLOAD_TEXT "text"
 
 /* NULL-terminated, in the order of workloads.def. */
 extern const struct workload_driver *const WORKLOAD_DRIVERS[];

@@ -9,7 +9,6 @@
 #include "core/xalloc.h"
 #include "media/image.h"
 #include "wire/completion.h"
-#include "workloads/detection.h"
 #include "workloads/labels.h"
 #include "workloads/model_files.h"
 #include "workloads/vision.h"
@@ -33,11 +32,12 @@ static uint32_t metadata_number(const struct onnx_session *session, const char *
                                 uint32_t otherwise)
 {
     char *text = onnx_session_metadata(session, key);
-    unsigned long number = 0;
+    uint32_t number = 0;
     if (text)
-        number = strtoul(text + strspn(text, "[( "), NULL, 10);
+        for (const char *at = text + strspn(text, "[( "); *at >= '0' && *at <= '9'; at++)
+            number = number > SIDE_MAX ? number : 10 * number + (uint32_t)(*at - '0');
     free(text);
-    return number >= 1 && number <= SIDE_MAX ? (uint32_t)number : otherwise;
+    return number >= 1 && number <= SIDE_MAX ? number : otherwise;
 }
 
 static bool metadata_is(const struct onnx_session *session, const char *key, const char *value)
@@ -202,7 +202,7 @@ static enum err wrong_shape(const struct detector *detector, const struct vision
 
 /* Adds what the model found, in pixels of the letterboxed image; a head's output is suppressed. */
 static enum err decode(const struct detector *detector, const struct query *query,
-                       const struct vision_values *values, struct detections *out,
+                       const struct vision_values *values, struct found_boxes *out,
                        struct error *why)
 {
     size_t rows = (size_t)values->shape[0], columns = (size_t)values->shape[1];
@@ -210,11 +210,11 @@ static enum err decode(const struct detector *detector, const struct query *quer
     bool has_classes =
         named > 0 ? rows == BOX_VALUES + named : rows > BOX_VALUES && rows <= columns;
     if (has_classes && !detector->is_end2end) {
-        detections_add_anchors(out, values->values, rows - BOX_VALUES, columns, query->confidence);
-        detections_suppress(out, query->iou, query->max_detections);
+        found_boxes_add_anchors(out, values->values, rows - BOX_VALUES, columns, query->confidence);
+        found_boxes_suppress(out, query->iou, query->max_detections);
     } else if (columns == OBJECT_VALUES) {
-        detections_add_objects(out, values->values, rows, query->confidence);
-        detections_limit(out, query->max_detections);
+        found_boxes_add_objects(out, values->values, rows, query->confidence);
+        found_boxes_limit(out, query->max_detections);
     } else {
         return wrong_shape(detector, values, why);
     }
@@ -226,18 +226,18 @@ static enum err finish(struct workload *workload, struct workload_query *query,
 {
     const struct detector *detector = workload->state;
     const struct query *state = query->state;
-    struct detections found = {0};
+    struct found_boxes found = {0};
     struct vision_values values;
     enum err err = vision_values(&detector->model, &state->vision, 3, &values, why);
     if (!err)
         err = decode(detector, state, &values, &found, why);
     if (!err) {
-        detections_unletterbox(&found, state->scale, state->left, state->top, state->width,
-                               state->height);
-        detections_answer(&found, &detector->labels, &out->content);
+        found_boxes_unletterbox(&found, state->scale, state->left, state->top, state->width,
+                                state->height);
+        found_boxes_answer(&found, &detector->labels, &out->content);
     }
     free(values.values);
-    detections_release(&found);
+    found_boxes_release(&found);
     return err;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""CPU time of sampling one GPU, and the error of the energy of each minute, with a fake NVML whose calls cost as much
-as on an H200.
+"""CPU time of sampling one GPU, against a bare loop that makes the same NVML calls, and the error of the energy of each
+minute, with a fake NVML whose calls cost as much as on an H200.
 
 Programs run concurrently, after those whose CPU time is measured."""
 import json
@@ -14,6 +14,7 @@ from datetime import datetime
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IPW = os.path.join(HERE, "..", "ipw")
+BARE = os.path.join(HERE, "bare_nvml")
 # Microseconds of CPU per call, as examples/nvml_costs.py measured them (docs/measurements.md).
 COSTS = ("nvmlDeviceGetTotalEnergyConsumption=5300,field=43,nvmlDeviceGetSamples=646,nvmlDeviceGetMemoryInfo_v2=60,"
          "nvmlDeviceGetProcessUtilization=1900,nvmlGpmSampleGet=160,*=29")
@@ -27,7 +28,7 @@ def row(name, value, unit, bound):
 
 
 class Program:
-    def __init__(self, folder, name, power, *words):
+    def __init__(self, folder, name, power, *words, program=IPW):
         self.out, self.calls = (os.path.join(folder, f"{name}.{kind}") for kind in ("out", "calls"))
         script = os.path.join(folder, f"{name}.nvml")
         with open(script, "w") as file:
@@ -36,7 +37,7 @@ class Program:
                    IPW_FAKE_NVML_COSTS=COSTS, IPW_FAKE_NVML_CALLS=self.calls)
         env.pop("CUDA_VISIBLE_DEVICES", None)
         with open(self.out, "w") as out:
-            self.process = subprocess.Popen([IPW, *words], env=env, stdout=out, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen([program, *words], env=env, stdout=out, stderr=subprocess.DEVNULL)
 
     def cpu_s(self):
         tasks = f"/proc/{self.process.pid}/task"
@@ -100,19 +101,26 @@ def worst_minute_error_pct(rows, joules):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         load = SHAPES["square of 1.7 s"][0]
-        costs = [(name, bound, Program(folder, name.replace(" ", "-"), load, *words)) for name, bound, words in (
-            ("ipw energy at 10 Hz", 0.5, ("energy", "-i", "0.1", "--format", "csv")),
-            ("ipw energy at 1 Hz", 0.2, ("energy", "-i", "1", "--format", "csv")),
-            ("ipw energy at 0.2 Hz", 0.2, ("energy", "-i", "5", "--format", "csv")),
-            ("ipw monitor at 10 Hz", 0.5, ("monitor", "--listen", "127.0.0.1:0", "--interval", "0.1")),
-            ("ipw monitor at 1 Hz", 0.2, ("monitor", "--listen", "127.0.0.1:0")),
-            ("ipw run", 1, ("run", "--", "sleep", str(START_S + WATCHED_S + 5))))]
+        bare = {name: Program(folder, f"bare-{name}", load, interval, program=BARE)
+                for name, interval in (("10 Hz", "0.1"), ("1 Hz", "1"))}
+        costs = [(name, against, bound, Program(folder, name.replace(" ", "-"), load, *words))
+                 for name, against, bound, words in (
+            ("ipw energy at 10 Hz", "10 Hz", 0.6, ("energy", "-i", "0.1", "--format", "csv")),
+            ("ipw energy at 1 Hz", "1 Hz", 2, ("energy", "-i", "1", "--format", "csv")),
+            ("ipw energy at 0.2 Hz", "1 Hz", 1.6, ("energy", "-i", "5", "--format", "csv")),
+            ("ipw monitor at 10 Hz", "10 Hz", 0.6, ("monitor", "--listen", "127.0.0.1:0", "--interval", "0.1")),
+            ("ipw monitor at 1 Hz", "1 Hz", 2, ("monitor", "--listen", "127.0.0.1:0")),
+            ("ipw run", "10 Hz", 0.4, ("run", "--", "sleep", str(START_S + WATCHED_S + 5))))]
+        programs = [*bare.values(), *(program for *_, program in costs)]
         time.sleep(START_S)
-        began, before = time.monotonic(), [program.cpu_s() for _, _, program in costs]
+        before = {program: program.cpu_s() for program in programs}
         time.sleep(WATCHED_S)
-        for (name, bound, program), start in zip(costs, before):
-            share = 100 * (program.cpu_s() - start) / (time.monotonic() - began)
-            row(f"{name}, one H200: CPU", share, "% of a core", bound)
+        spent = {program: program.cpu_s() - before[program] for program in programs}
+        for name, against, bound, program in costs:
+            print(f"for comparison: {name}, one H200: CPU {100 * spent[program] / WATCHED_S:.3g} % of a core", flush=True)
+            row(f"{name}, one H200: CPU over that of the bare calls at {against}", spent[program] / spent[bare[against]],
+                "ratio", bound)
+        for program in programs:
             program.end()
         energies = [(name, joules, Program(folder, name.replace(" ", "-"), power, "energy", "-i", "1", "--json"))
                     for name, (power, joules) in SHAPES.items()]

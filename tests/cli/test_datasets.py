@@ -153,6 +153,17 @@ class LargeFiles(unittest.TestCase):
                 file.write(f'"question\n{i}",{i},{filler}\n')
         self.check(table)
 
+    def test_memory_for_a_folder_of_images_is_that_of_its_names_and_labels(self):
+        for i in range(self.ROWS):
+            if i % 50_000 == 0:  # a file system limits the links to one file
+                first = self.root / f"{i:06d}.png"
+                first.touch()
+            else:
+                os.link(first, self.root / f"{i:06d}.png")
+        lines = (f"{i:06d}.png,class {i % 1000}\n" for i in range(self.ROWS))
+        (self.root / "labels.csv").write_text("file,label\n" + "".join(lines))
+        self.check(self.root, most_kb=4_000 + self.ROWS * 160 // 1024)
+
     def test_huge_line_is_reported_and_skipped(self):
         path = self.root / "huge.jsonl"
         with path.open("w") as file:

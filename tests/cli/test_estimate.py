@@ -1155,7 +1155,7 @@ class Refusals(EstimateTest):
     def test_rejects_invalid_arguments(self):
         given = ["--model", "resnet18", "--hardware", GPU]
         for words, hint in (([], "missing --model"),
-                            (["--model", "resnet18", "--hardware", "h20"], "did you mean 'h200'"),
+                            (["--model", "resnet18", "--hardware", "h2OO"], "did you mean h200?"),
                             (["--model", "resnet18", "--hardware", f"{GPU},"], "commas"),
                             (["--model", "resnet18", "--hardware", "jetson-orin-nano-8gb@9W"], "7W"),
                             (["--model", "resnet99x", "--hardware", GPU], "resnet99x"),

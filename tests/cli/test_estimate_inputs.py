@@ -438,7 +438,7 @@ class Listed(unittest.TestCase):
                          [("resnet50", 25557032, "resnet")])
         done = ipw(None, "list", "models", "resnet5o")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("did you mean resnet50?", done.stderr)
+        self.assertIn("did you mean resnet50", done.stderr)
 
 
 # ---- graphs ----

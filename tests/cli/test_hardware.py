@@ -89,8 +89,8 @@ class Listed(unittest.TestCase):
         self.assertEqual([row["id"] for row in listed["hardware"]], ["jetson-orin-agx-64gb"])
 
     def test_misspelled_names_get_suggestions(self):
-        for words, hint in ((["h20"], "did you mean 'h200'"), (["h200", "abacus"], "unknown hardware"),
-                            (["jetson-orin-nx@x"], "it has "), (["l4@x"], "no operating points")):
+        for words, hint in ((["h2OO"], "did you mean h200?"), (["h20"], "see `ipw list hardware`"),
+                            (["h200", "abacus"], "unknown hardware"), (["jetson-orin-nx@x"], "it has "), (["l4@x"], "no operating points")):
             done = ipw(None, "list", "hardware", *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertEqual(done.stderr.count("\n"), 1)

@@ -16,7 +16,8 @@ from program import IPW  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 TIMEOUT_S = float(os.environ.get("IPW_TEST_TIMEOUT_S", 170))
-HIDDEN = {"libcurl": ("libcurl.so.4", "libcurl-gnutls.so.4"), "SQLite": ("libsqlite3.so.0",)}
+HIDDEN = {"libcurl": ("libcurl.so.4", "libcurl-gnutls.so.4"), "SQLite": ("libsqlite3.so.0",),
+          "libpng and libjpeg-turbo": ("libpng16.so.16", "libturbojpeg.so.0")}
 OTHERS = ("libpq.so.5", "libxgboost.so.0", "libxgboost.so")
 
 
@@ -38,7 +39,7 @@ class Missing(unittest.TestCase):
 
     def test_links_no_library_that_a_machine_may_lack(self):
         asked = subprocess.run(["ldd", IPW], capture_output=True, text=True, check=True).stdout
-        for library in ("curl", "ssl", "sqlite", "arrow", "protobuf", "libpq", "xgboost"):
+        for library in ("curl", "ssl", "sqlite", "arrow", "protobuf", "libpq", "xgboost", "png", "jpeg"):
             self.assertNotIn(library, asked)
 
     def test_run_measures(self):

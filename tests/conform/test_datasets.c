@@ -25,6 +25,8 @@ static const struct sample {
     {"text", "path=%s/q.txt, window=16", 0},
     {"hf", "path=%s/saved", 1},
     {"hub", "dataset=o/n, config=c, split=s, base_url=http://127.0.0.1:1", 1},
+    {"images", "path=%s/images", 1},
+    {"audio", "path=%s/audio", 1},
     {"fixed_length", "prompt_length=10", 0},
     {"null", "count=3", 0},
 };
@@ -40,6 +42,12 @@ static void build_files(void)
     tree_write(&tree, "/q.txt", "caf\xE9 %070d\xC3\xA9%070d last words", 1, 2);
     tree_write(&tree, "/saved/state.json", "{\"_data_files\":[{\"filename\":\"a.arrow\"}]}");
     tree_write(&tree, "/saved/a.arrow", "%s", ROWS);
+    tree_write(&tree, "/images/labels.csv", "file,label,note\nb.png,\xFF,c\na.png,caf\xE9,\n");
+    tree_write(&tree, "/audio/a.txt", "caf\xE9\n");
+    static const char *const FILES[] = {"/images/a.png",      "/images/b.png", "/images/\xE9.png",
+                                        "/audio/inner/a.wav", "/audio/a.wav",  "/audio/\xE9.wav"};
+    for (size_t i = 0; i < COUNT_OF(FILES); i++)
+        tree_write(&tree, FILES[i], "not read");
 }
 
 static enum err serve_row(const char *url, struct text *body, int *status, double *retry_after_s)

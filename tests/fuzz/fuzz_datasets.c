@@ -45,8 +45,22 @@ static const struct {
     {"text", "d.txt", "d.txt", "window=8"},
     {"hf", "hf/state.json", "hf", ""},
     {"hf", "dict/dataset_dict.json", "dict", "split=train"},
+    {"images", "labeled/labels.csv", "labeled", ""},
+    {"images", "boxes/annotations.json", "boxes", "skip_bad=true"},
+    {"audio", "sound/a.txt", "sound", ""},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
+
+/* Their content is not read. */
+static void add_media(void)
+{
+    static const char *const FILES[] = {"labeled/a.png", "labeled/b.jpg", "boxes/a.png",
+                                        "boxes/b.jpg", "sound/a.wav"};
+    static bool is_done;
+    for (size_t i = 0; i < COUNT_OF(FILES) && !is_done; i++)
+        fuzz_file(FILES[i], "", 0);
+    is_done = true;
+}
 
 static void run(const char *bytes, size_t length)
 {
@@ -55,6 +69,7 @@ static void run(const char *bytes, size_t length)
     struct dataset dataset;
     struct error why = {0};
     char words[256];
+    add_media();
     fuzz_file(KINDS[kind].file, bytes, length);
     str_format(words, sizeof words, "path=%s/%s,%s", fuzz_folder(), KINDS[kind].path,
                KINDS[kind].params);
@@ -86,6 +101,12 @@ static void seeds(void)
     fuzz_seed(4, "{\"text\":\"a\"}\n{\"text\":\"b\"}\n");
     fuzz_seed(5, "{\"_split\":\"train\",\"_data_files\":[{\"filename\":\"data-0.arrow\"}]}");
     fuzz_seed(6, "{\"splits\":[\"train\",\"test\"]}");
+    fuzz_seed(7, "file,label,note\na.png,cat,x\nb.jpg,\"a dog\",\n");
+    fuzz_seed(8, "{\"info\":{},\"images\":[{\"id\":1,\"file_name\":\"a.png\"},"
+                 "{\"id\":2,\"file_name\":\"b.jpg\"}],\"categories\":[{\"id\":3,\"name\":\"cat\"}],"
+                 "\"annotations\":[{\"image_id\":1,\"category_id\":3,\"bbox\":[1,2,3.5,4],"
+                 "\"iscrowd\":1,\"segmentation\":[[1,2]]}]}");
+    fuzz_seed(9, "a transcript\r\n");
 }
 
 static const char *const WORDS[] = {"\"problem\"", "\"answer\"", "\"choices\"", "null",

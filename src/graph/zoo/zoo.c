@@ -1,5 +1,5 @@
-/* The reader "zoo": names of architectures instead of files.  Entries are those of zoo.def and the decoders of the
- * model catalog, which also has their alternative names. */
+/* The reader "zoo": names of architectures instead of files.  Entries are those of zoo.def, and those of the model
+ * catalog, which are built from their config.json as a file is; the catalog also has alternative names of all. */
 #include "graph/zoo/zoo.h"
 
 #include <pthread.h>
@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "catalog/model.h"
-#include "core/registry.h"
+#include "catalog/near_names.h"
+#include "core/jv.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "graph/decoder.h"
 #include "graph/decoder_shape.h"
+#include "graph/hf.h"
 #include "graph/zoo/family.h"
 
 static const struct zoo_entry BUILT_IN[] = {
@@ -26,23 +28,40 @@ static const struct zoo_entry BUILT_IN[] = {
 };
 enum { BUILT_IN_COUNT = COUNT_OF(BUILT_IN) };
 
-static struct zoo_entry *decoders; /* of the model catalog */
+static struct zoo_entry *listed; /* those of the model catalog */
 
-static void load_decoders(void)
+static enum err parse_listed(const struct model_shape *shape, struct hf_config *out,
+                             struct error *why)
 {
-    decoders = xcalloc(model_shape_count(), sizeof *decoders);
-    for (size_t i = 0; i < model_shape_count(); i++) {
-        const struct model_shape *shape = model_shape_at(i);
-        decoders[i] = (struct zoo_entry){shape->name,
-                                         "decoder",
-                                         shape->summary,
-                                         shape->source,
-                                         0,
-                                         DECODER_DEFAULT_TOKENS,
-                                         DECODER_DEFAULT_TOKENS,
-                                         NULL,
-                                         shape->context};
+    return hf_config_parse(shape->name, shape->name, shape->config, out, why);
+}
+
+/* Decoders are many, and parsing one allocates its layers; the others are parsed for their default sizes. */
+static struct zoo_entry entry_of(const struct model_shape *shape)
+{
+    struct zoo_entry entry = {
+        .name = shape->name, .summary = shape->summary, .source = shape->source};
+    const char *type = jv_get_text(shape->config, "model_type");
+    struct decoder_shape decoder;
+    struct hf_config config;
+    if (type && decoder_shape_for_kind(type, &decoder)) {
+        entry.family = "decoder";
+        entry.tokens = entry.context = DECODER_DEFAULT_TOKENS;
+        (void)jv_integer(jv_get(shape->config, "max_position_embeddings"), &entry.context_length);
+    } else if (parse_listed(shape, &config, &(struct error){0}) == ERR_OK) {
+        entry.family = type ? "transformer" : "diffusion";
+        entry.image = config.image;
+        entry.tokens = config.tokens;
+        hf_config_release(&config);
     }
+    return entry;
+}
+
+static void load_listed(void)
+{
+    listed = xcalloc(model_shape_count(), sizeof *listed);
+    for (size_t i = 0; i < model_shape_count(); i++)
+        listed[i] = entry_of(model_shape_at(i));
 }
 
 size_t zoo_count(void)
@@ -53,8 +72,8 @@ size_t zoo_count(void)
 const struct zoo_entry *zoo_at(size_t index)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load_decoders);
-    return index < BUILT_IN_COUNT ? &BUILT_IN[index] : &decoders[index - BUILT_IN_COUNT];
+    pthread_once(&once, load_listed);
+    return index < BUILT_IN_COUNT ? &BUILT_IN[index] : &listed[index - BUILT_IN_COUNT];
 }
 
 /* ---- names ---- */
@@ -70,46 +89,29 @@ static const char *strip_owner(const char *source)
     return is_path || slash[1] == '\0' ? NULL : slash + 1;
 }
 
-static bool is_separator(char byte)
-{
-    return byte == '-' || byte == '_' || byte == '.' || byte == ' ';
-}
-
-/* Whether separators are at the same positions: regnet_x_16gf and regnet_x_1_6gf are different models. */
-static bool has_same_separators(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (is_separator(*a) != is_separator(*b))
-            return false;
-    return *a == *b;
-}
-
 static const struct zoo_entry *find_name(const char *name)
 {
-    const struct zoo_entry *found = NULL;
-    for (size_t i = 0; i < zoo_count(); i++) {
-        const struct zoo_entry *entry = zoo_at(i);
-        if (!model_name_equal(entry->name, name))
-            continue;
-        if (has_same_separators(entry->name, name))
-            return entry;
-        found = found ? found : entry;
-    }
-    return found;
+    for (size_t i = 0; i < zoo_count(); i++)
+        if (model_name_equal(zoo_at(i)->name, name))
+            return zoo_at(i);
+    return NULL;
 }
 
 const struct zoo_entry *zoo_find(const char *source)
 {
     const char *name = strip_owner(source);
     const struct zoo_entry *entry = name ? find_name(name) : NULL;
-    const char *architecture = name && !entry ? model_architecture(name) : NULL;
+    const char *architecture = name && !entry ? model_architecture(source) : NULL;
     return architecture ? find_name(architecture) : entry;
 }
 
-const char *zoo_nearest(const char *source)
+bool zoo_suggest(const char *source, char *to, size_t size)
 {
-    const char **names = NULL, *name = strip_owner(source);
+    const char **names = NULL;
     size_t count = 0, capacity = 0;
+    to[0] = '\0';
+    if (!strip_owner(source))
+        return false;
     for (size_t i = 0; i < zoo_count(); i++) {
         *XADD(names, count, capacity) = zoo_at(i)->name;
     }
@@ -119,57 +121,36 @@ const char *zoo_nearest(const char *source)
             *XADD(names, count, capacity) = *at;
         }
     }
-    const char *nearest = name ? nearest_name(name, names, count) : NULL;
+    bool is_near = near_names(strip_owner(source), names, count, to, size);
     free(names);
-    return nearest;
-}
-
-/* ---- decoders: Llama, SmolLM, Mistral, Qwen, Gemma, Phi ---- */
-
-static struct decoder_shape shape_of(const struct model_shape *model)
-{
-    struct decoder_shape shape = {0};
-    decoder_shape_for_kind(model->kind, &shape);
-    shape.name = model->name;
-    shape.layers = model->layers;
-    shape.embedding = model->hidden_size;
-    shape.heads = model->heads;
-    shape.heads_kv = model->kv_heads;
-    shape.head_size = model->head_size;
-    shape.vocabulary = model->vocabulary;
-    shape.context = model->context;
-    shape.has_tied_embeddings = model->has_tied_embeddings;
-    shape.window = model->window;
-    shape.experts = model->experts;
-    shape.experts_used = model->experts_used;
-    *(model->experts ? &shape.expert_feed_forward : &shape.feed_forward) = model->feed_forward;
-    return shape;
-}
-
-static enum err build_decoder(const char *name, struct graph_options options, struct graph *out,
-                              struct error *why)
-{
-    struct decoder_shape shape = shape_of(model_shape_find(name));
-    struct decoder decoder;
-    enum err err = decoder_from_shape(&shape, &decoder, why);
-    if (err)
-        return err;
-    err = decoder_graph(&decoder, &options, out, why);
-    decoder_release(&decoder);
-    return err;
+    return is_near;
 }
 
 /* ---- graphs ---- */
 
+static enum err build_listed(const char *name, struct graph_options *options, struct graph *out,
+                             struct error *why)
+{
+    struct hf_config config;
+    enum err err = parse_listed(model_shape_find(name), &config, why);
+    if (err)
+        return err;
+    err = hf_config_graph(&config, options, out, why);
+    hf_config_release(&config);
+    return err;
+}
+
 enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options, struct graph *out,
                    struct error *why)
 {
+    if (!entry->build)
+        return build_listed(entry->name, options, out, why);
     const struct graph_options defaults = {
         .image = entry->image, .tokens = entry->tokens, .context = entry->context};
     enum err err =
         graph_options_complete(options, entry->name, zoo_has_phases(entry), &defaults, why);
-    if (err || !entry->build)
-        return err ? err : build_decoder(entry->name, *options, out, why);
+    if (err)
+        return err;
     struct build b = build_begin(out, entry->name, why);
     out->batch = (double)options->batch;
     build_output(&b, entry->build(&b, options));
@@ -211,5 +192,5 @@ const struct graph_reader graph_reader_zoo = {
     .probe = probe,
     .open = open_entry,
     .build = build_entry,
-    .nearest = zoo_nearest,
+    .suggest = zoo_suggest,
 };

@@ -18,7 +18,7 @@ struct zoo_entry {
     const char *summary;            /* one line */
     const char *source;             /* origin of architecture, names and published figures */
     int64_t image, tokens, context; /* defaults; 0: not applicable */
-    /* Adds the nodes of a graph of this name and returns its output; NULL: a decoder of the model catalog. */
+    /* Adds the nodes of a graph of this name and returns its output; NULL: one of the model catalog. */
     tensor_id (*build)(struct build *b, const struct graph_options *options);
     int64_t context_length; /* maximum of a decoder; 0: unknown, or the default */
 };
@@ -26,10 +26,11 @@ struct zoo_entry {
 size_t zoo_count(void);
 const struct zoo_entry *zoo_at(size_t index);
 
-/* Finds an entry by its name or an alternative one, ignoring case, "-", "_", "." and an organization before a slash
+/* Finds an entry by its name or an alternative one, ignoring case, "-", "_", "." except between digits, and an organization before a slash
  * ("microsoft/resnet-50").  NULL: unknown. */
 const struct zoo_entry *zoo_find(const char *source);
-const char *zoo_nearest(const char *source); /* most likely meant; NULL: none is near */
+/* Writes the names that may have been meant, "a, b or c"; false: there are none. */
+bool zoo_suggest(const char *source, char *to, size_t size);
 
 static inline bool zoo_has_phases(const struct zoo_entry *entry)
 {

@@ -270,13 +270,34 @@ static void write_unread(const struct summary *run, struct text *out)
         text_addf(out, " (%s)", plain_text(run->unread_reason).text);
 }
 
+/* "   wer           0.0412 ± 0.003, 200 answers; lower is better" */
+static void write_qualities(const struct summary *run, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    for (size_t i = 0; i < run->quality_count; i++) {
+        const struct summary_quality *quality = &run->qualities[i];
+        text_addf(out, "   %-13s ", plain_text(quality->name).text);
+        if (!is_known(quality->value)) {
+            text_addf(out, "unknown: %s\n", plain_text(quality->reason).text);
+            continue;
+        }
+        text_addf(out, "%s, %" PRId64 " answers%s%s%s\n",
+                  format_figure(cell, quality->value, quality->plus_minus, ""), quality->count,
+                  quality->better == BETTER_LOWER ? "; lower is better" : "",
+                  quality->reason[0] ? "; " : "", plain_text(quality->reason).text);
+    }
+}
+
 static void write_score(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
+    write_qualities(run, out);
     if (is_known(run->perplexity)) {
         write_perplexity(run, out);
         return;
     }
+    if (!is_known(run->accuracy) && run->quality_count)
+        return;
     if (!is_known(run->accuracy)) {
         text_addf(out, "   accuracy      unknown: no answer was graded%s%s\n",
                   run->ungraded_reason ? "; " : "", text_or_empty(run->ungraded_reason));

@@ -29,6 +29,9 @@ static void clear_figures(struct profile_member *member)
 static void take_figures(struct profile_member *member, const struct summary *summary)
 {
     member->conditions = summary->conditions;
+    const struct summary_quality *quality = summary_quality_first(summary);
+    if (quality)
+        member->quality = *quality;
     member->accuracy = summary->accuracy;
     member->accuracy_low = summary->accuracy_interval.low;
     member->accuracy_high = summary->accuracy_interval.high;
@@ -119,6 +122,15 @@ static bool same_dataset(const struct profile_entry *a, const struct profile_ent
     return str_equal(a->profile->dataset, b->profile->dataset);
 }
 
+/* More is better. */
+static double merit_of(const struct profile_member *member)
+{
+    const struct summary_quality *quality = &member->quality;
+    if (is_known(member->accuracy) || !quality->name[0])
+        return member->accuracy;
+    return quality->better == BETTER_LOWER ? -quality->value : quality->value;
+}
+
 /* Among the models that answered the questions of one dataset, of which `first` is the first. */
 static void mark_frontier_of(const struct profile_entry *entries, size_t first,
                              struct profile_family *family)
@@ -133,7 +145,7 @@ static void mark_frontier_of(const struct profile_entry *entries, size_t first,
             continue;
         members[count] = &family->members[i];
         joules[count] = members[count]->joules_per_query;
-        accuracies[count] = members[count]->accuracy;
+        accuracies[count] = merit_of(members[count]);
         count++;
     }
     pareto_mark(joules, accuracies, count, on);
@@ -260,6 +272,13 @@ static void put_member(struct result *out, const struct profile_member *member)
     result_numbers(out, "accuracy_interval_95", interval, 2, "%");
     for (size_t i = 0; i < COUNT_OF(FIGURES); i++)
         put_figure(out, &FIGURES[i], member);
+    if (member->quality.name[0]) {
+        result_group(out, "quality");
+        result_text(out, "name", member->quality.name);
+        result_measured(out, "value", member->quality.value, "plus_minus",
+                        member->quality.plus_minus, "");
+        result_end(out);
+    }
     result_group(out, "predicted");
     result_measured(out, "joules_per_unit", member->predicted.joules, "joules_per_unit_plus_minus",
                     member->predicted.plus_minus, "J");

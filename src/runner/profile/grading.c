@@ -125,3 +125,14 @@ void graders_grade(struct graders *graders, const char *name, const struct item 
     *out = (struct grade){.score = UNKNOWN};
     chars_copy(out->reason, slot ? slot->why.text : "too many graders");
 }
+
+enum err graders_corpus(struct graders *graders, const char *name, struct grading *items,
+                        size_t count, struct grader_quality out[GRADER_QUALITIES_MAX],
+                        size_t *out_count, struct error *why)
+{
+    struct open_grader *slot = find(graders, name);
+    *out_count = 0;
+    if (!slot || !slot->opened)
+        return err_set(why, ERR_USAGE, "%s", slot ? slot->why.text : "too many graders");
+    return grader_corpus(&slot->grader, items, count, out, out_count, why);
+}

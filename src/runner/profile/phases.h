@@ -75,6 +75,11 @@ static inline struct prompt_form profile_prompts(const struct profile_options *o
  * if there are none. */
 enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 
+/* quality.c: metrics of all answers together, after the queries and the judge, in *out. */
+struct journal_index;
+enum err profile_find_qualities(struct profile *profile, struct journal_index *index,
+                                struct summary *out, struct error *why) MUST_USE;
+
 /* summary.c: facts about the model, the machine and the prices, before a run. */
 enum err profile_find_facts(struct profile *profile, struct error *why) MUST_USE;
 void profile_release_facts(struct profile_setup *setup);

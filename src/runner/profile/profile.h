@@ -199,17 +199,19 @@ struct profile_member {
     double joules_per_query, joules_per_query_plus_minus;
     double joules_per_output_token, output_tokens_per_s;
     double ipj, ipj_plus_minus, ipw, ipw_plus_minus;
-    const char *workload; /* NULL: a language model */
-    const char *unit;     /* of what it processes: "query", "image", "second of audio" */
+    const char *workload;           /* NULL: a language model */
+    struct summary_quality quality; /* the first metric of all its answers; "": none */
+    const char *unit;               /* of what it processes: "query", "image", "second of audio" */
     double joules_per_unit, joules_per_unit_plus_minus, units_per_s;
     struct energy energy; /* of the machine while queries ran */
     struct summary_conditions conditions;
     struct prediction predicted; /* of a unit, by the estimator */
-    bool on_frontier; /* Pareto-optimal in accuracy against energy per query, in its workload */
+    bool
+        on_frontier; /* Pareto-optimal in quality against energy per query, among those of its data */
 };
 
 struct profile_family {
-    char device[96]; /* of the predictions; "": there are none */
+    char device[96];                /* of the predictions; "": there are none */
     struct profile_member *members; /* the models that were tried */
     size_t count;
     char *conclusion; /* a sentence on their differences, set by the caller; or NULL */

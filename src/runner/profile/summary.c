@@ -468,6 +468,8 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
         err = agents_load(profile, why);
     if (!err)
         err = sum_records(profile, index, sums, why);
+    if (!err && profile->shared.has_supply) /* not of merged runs: their graders are not known */
+        err = profile_find_qualities(profile, index, summary, why);
     if (!err) {
         fill_figures(profile, sums, summary);
         describe(profile, summary);

@@ -106,6 +106,10 @@ bool graders_is_judge(const char *name);
 /* Never fail: an answer that cannot be graded has a null grade, with the reason. */
 void grade_answer(struct grader *grader, const struct item *item, const char *answer,
                   struct grade *out);
+/* The driver's metrics of all answers (grader_corpus); ERR_USAGE: it cannot be opened. */
+enum err graders_corpus(struct graders *graders, const char *name, struct grading *items,
+                        size_t count, struct grader_quality out[GRADER_QUALITIES_MAX],
+                        size_t *out_count, struct error *why) MUST_USE;
 void graders_grade(struct graders *graders, const char *name, const struct item *item,
                    const char *answer, struct grade *out);
 

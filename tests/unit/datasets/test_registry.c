@@ -87,8 +87,9 @@ static const struct dataset_driver *driver_named(const char *name)
 static void presets_have_valid_drivers_and_parameters(void **state)
 {
     (void)state;
-    static const char *const GRADERS =
-        " exact contains choice numeric math list regex f1 bleu rouge_1 rouge_2 rouge_l judge ";
+    static const char *const GRADERS = " exact contains choice numeric math list regex f1 bleu "
+                                       "rouge_1 rouge_2 rouge_l judge top_1 "
+                                       "map wer fid ";
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++) {
         struct params params = {0};
         struct error why = {0};

@@ -70,6 +70,47 @@ static void refuses_what_leaves_nothing(void **state)
     text_release(&lines);
 }
 
+static void knobs_are_parameters_of_the_workload(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *workload, *knob, *word, *words;
+    } CASES[] = {
+        {"yolo", "size=64,96", NULL, "--workload yolo --param size={size}"},
+        {"vit", "batch=1,4", NULL, "--workload vit --client-param batch={batch}"},
+        {"vit", "threads=1,2", NULL, "--workload vit --client-param threads={threads}"},
+        {"vit", "model=a,b", "--quiet", "--workload vit --quiet --model {model}"},
+        {"text", "concurrency=1,2", NULL, "--workload text --concurrency {concurrency}"},
+        {"vit", "top=1,5", "--param=top={top}", "--workload vit --param=top={top}"},
+        {"vit", "gpu-clock=900", NULL, "--workload vit"}, /* of --control */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct sweep_expansion expansion;
+        struct text found = {0};
+        struct error why = {0};
+        assert_int_equal(sweep_workload_expand(CASES[i].workload, &CASES[i].knob, 1, &CASES[i].word,
+                                               CASES[i].word != NULL, &expansion, &why),
+                         ERR_OK);
+        join(expansion.words, expansion.word_count, &found);
+        assert_string_equal(text_get(&found), CASES[i].words);
+        assert_int_equal(expansion.knob_count, 1);
+        sweep_expansion_release(&expansion);
+        text_release(&found);
+    }
+}
+
+static void refuses_unknown_knobs_and_workloads(void **state)
+{
+    (void)state;
+    static const char *const KNOB = "siz=64";
+    struct sweep_expansion expansion;
+    struct error why = {0};
+    assert_int_equal(sweep_workload_expand("yolo", &KNOB, 1, NULL, 0, &expansion, &why), ERR_USAGE);
+    assert_non_null(strstr(why.text, "did you mean 'size'?"));
+    assert_int_equal(sweep_workload_expand("yollo", NULL, 0, NULL, 0, &expansion, &why), ERR_USAGE);
+    assert_non_null(strstr(why.text, "yolo"));
+}
+
 static void finds_by_name(void **state)
 {
     (void)state;
@@ -104,6 +145,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expands_with_the_users_choices),
         cmocka_unit_test(refuses_what_leaves_nothing),
+        cmocka_unit_test(knobs_are_parameters_of_the_workload),
+        cmocka_unit_test(refuses_unknown_knobs_and_workloads),
         cmocka_unit_test(finds_by_name),
         cmocka_unit_test(all_knobs_are_used),
     };

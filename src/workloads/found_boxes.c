@@ -1,5 +1,5 @@
 /* Decoding, non-maximum suppression and printing of detections. */
-#include "workloads/detection.h"
+#include "workloads/vision.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -11,16 +11,16 @@
 #include "core/xalloc.h"
 #include "workloads/labels.h"
 
-void detections_release(struct detections *detections)
+void found_boxes_release(struct found_boxes *boxes)
 {
-    free(detections->items);
-    *detections = (struct detections){0};
+    free(boxes->items);
+    *boxes = (struct found_boxes){0};
 }
 
 /* ---- decoding ---- */
 
-void detections_add_anchors(struct detections *out, const float *values, size_t classes,
-                            size_t anchors, double confidence)
+void found_boxes_add_anchors(struct found_boxes *out, const float *values, size_t classes,
+                             size_t anchors, double confidence)
 {
     for (size_t i = 0; i < anchors; i++) {
         const float *scores = values + 4 * anchors + i;
@@ -32,7 +32,7 @@ void detections_add_anchors(struct detections *out, const float *values, size_t 
             continue;
         float x = values[i], y = values[anchors + i];
         float half_width = values[2 * anchors + i] / 2, half_height = values[3 * anchors + i] / 2;
-        *XADD(out->items, out->count, out->capacity) = (struct detection){
+        *XADD(out->items, out->count, out->capacity) = (struct found_box){
             .left = x - half_width,
             .top = y - half_height,
             .right = x + half_width,
@@ -43,15 +43,15 @@ void detections_add_anchors(struct detections *out, const float *values, size_t 
     }
 }
 
-void detections_add_objects(struct detections *out, const float *values, size_t objects,
-                            double confidence)
+void found_boxes_add_objects(struct found_boxes *out, const float *values, size_t objects,
+                             double confidence)
 {
     enum { LEFT, TOP, RIGHT, BOTTOM, SCORE, CLASS, VALUES };
     for (size_t i = 0; i < objects; i++) {
         const float *object = values + i * VALUES;
         if (!(object[SCORE] > confidence) || !(object[CLASS] >= 0 && object[CLASS] < 1e6F))
             continue;
-        *XADD(out->items, out->count, out->capacity) = (struct detection){
+        *XADD(out->items, out->count, out->capacity) = (struct found_box){
             .left = object[LEFT],
             .top = object[TOP],
             .right = object[RIGHT],
@@ -65,7 +65,7 @@ void detections_add_objects(struct detections *out, const float *values, size_t 
 /* ---- suppression ---- */
 
 struct ranked {
-    struct detection item;
+    struct found_box item;
     size_t index;
 };
 
@@ -76,25 +76,25 @@ static int compare_ranked(const void *left, const void *right)
     return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
-static void sort(struct detections *detections)
+static void sort(struct found_boxes *boxes)
 {
-    struct ranked *ranked = xcalloc(detections->count, sizeof *ranked);
-    for (size_t i = 0; i < detections->count; i++)
-        ranked[i] = (struct ranked){detections->items[i], i};
-    if (detections->count > 0)
-        qsort(ranked, detections->count, sizeof *ranked, compare_ranked);
-    for (size_t i = 0; i < detections->count; i++)
-        detections->items[i] = ranked[i].item;
+    struct ranked *ranked = xcalloc(boxes->count, sizeof *ranked);
+    for (size_t i = 0; i < boxes->count; i++)
+        ranked[i] = (struct ranked){boxes->items[i], i};
+    if (boxes->count > 0)
+        qsort(ranked, boxes->count, sizeof *ranked, compare_ranked);
+    for (size_t i = 0; i < boxes->count; i++)
+        boxes->items[i] = ranked[i].item;
     free(ranked);
 }
 
-static double area(const struct detection *box)
+static double area(const struct found_box *box)
 {
     return ((double)box->right - box->left) * ((double)box->bottom - box->top);
 }
 
 /* Intersection over union. */
-static double overlap(const struct detection *a, const struct detection *b)
+static double overlap(const struct found_box *a, const struct found_box *b)
 {
     double width = fmin(a->right, b->right) - fmax(a->left, b->left);
     double height = fmin(a->bottom, b->bottom) - fmax(a->top, b->top);
@@ -103,26 +103,26 @@ static double overlap(const struct detection *a, const struct detection *b)
     return width * height / (area(a) + area(b) - width * height);
 }
 
-void detections_suppress(struct detections *detections, double iou, size_t max)
+void found_boxes_suppress(struct found_boxes *boxes, double iou, size_t max)
 {
-    struct detection *items = detections->items;
+    struct found_box *items = boxes->items;
     size_t kept = 0;
-    sort(detections);
-    for (size_t i = 0; i < detections->count && kept < max; i++) {
+    sort(boxes);
+    for (size_t i = 0; i < boxes->count && kept < max; i++) {
         bool is_free = true;
         for (size_t k = 0; k < kept && is_free; k++)
             is_free = items[k].label != items[i].label || overlap(&items[k], &items[i]) <= iou;
         if (is_free)
             items[kept++] = items[i];
     }
-    detections->count = kept;
+    boxes->count = kept;
 }
 
-void detections_limit(struct detections *detections, size_t max)
+void found_boxes_limit(struct found_boxes *boxes, size_t max)
 {
-    sort(detections);
-    if (detections->count > max)
-        detections->count = max;
+    sort(boxes);
+    if (boxes->count > max)
+        boxes->count = max;
 }
 
 /* ---- the answer ---- */
@@ -132,11 +132,11 @@ static float in_image(double position, double offset, double scale, uint32_t sid
     return (float)fmax(0, fmin(side, (position - offset) / scale));
 }
 
-void detections_unletterbox(struct detections *detections, double scale, double left, double top,
-                            uint32_t width, uint32_t height)
+void found_boxes_unletterbox(struct found_boxes *boxes, double scale, double left, double top,
+                             uint32_t width, uint32_t height)
 {
-    for (size_t i = 0; i < detections->count; i++) {
-        struct detection *box = &detections->items[i];
+    for (size_t i = 0; i < boxes->count; i++) {
+        struct found_box *box = &boxes->items[i];
         box->left = in_image(box->left, left, scale, width);
         box->right = in_image(box->right, left, scale, width);
         box->top = in_image(box->top, top, scale, height);
@@ -150,14 +150,14 @@ static double pixels(double value)
     return round(value * 1000) / 1000;
 }
 
-void detections_answer(const struct detections *detections, const struct labels *labels,
-                       struct text *out)
+void found_boxes_answer(const struct found_boxes *boxes, const struct labels *labels,
+                        struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
     json_array(&json, NULL);
-    for (size_t i = 0; i < detections->count; i++) {
-        const struct detection *item = &detections->items[i];
+    for (size_t i = 0; i < boxes->count; i++) {
+        const struct found_box *item = &boxes->items[i];
         const double box[] = {pixels(item->left), pixels(item->top),
                               pixels((double)item->right - item->left),
                               pixels((double)item->bottom - item->top)};
