@@ -1149,12 +1149,41 @@ class OwnDevice(MachineTest):
         self.assertIn("ipw list hardware", done.stderr)
 
 
+# ---- models of which only the size is known ----
+
+class Sizes(EstimateTest):
+    def estimate(self, *words):
+        return json.loads(self.run_ipw(*words, "--hardware", GPU, "--json").stdout)
+
+    def test_parameters_alone_give_an_estimate_that_says_so(self):
+        found = self.estimate("--parameters", "671B,37B", "--tensor-parallel", "16")
+        self.assertAlmostEqual(found["params"] / 671e9, 1, delta=0.02)
+        self.assertIn("only its parameters are known", found["notes"][0])
+        self.assertEqual(found["confidence"], "theoretical")
+        self.assertGreater(found["energy_j"]["plus_minus"], 0.29 * found["energy_j"]["total"])
+
+    def test_an_assumed_model_costs_about_what_its_architecture_does(self):
+        for name, size in (("llama-3.1-8b", "8.03B"), ("qwen3-30b-a3b", "30.5B,3.3B"), ("mixtral-8x7b", "46.7B,12.9B")):
+            known, assumed = self.estimate("--model", name), self.estimate("--parameters", size)
+            ratio = assumed["energy_j"]["total"] / known["energy_j"]["total"]
+            self.assertTrue(0.75 < ratio < 1.25, (name, ratio))
+
+    def test_a_listed_model_without_an_architecture_is_assumed(self):
+        found = self.estimate("--model", "GLM-4.5-Air", "--tensor-parallel", "4")
+        self.assertAlmostEqual(found["params"] / 106e9, 1, delta=0.02)
+        self.assertIn("only its parameters are known", found["notes"][0])
+
+
 # ---- bad input ----
 
 class Refusals(EstimateTest):
     def test_rejects_invalid_arguments(self):
         given = ["--model", "resnet18", "--hardware", GPU]
         for words, hint in (([], "missing --model"),
+                            ([*given, "--parameters", "8B"], "give one of them"),
+                            (["--parameters", "8", "--hardware", GPU], "write 8B for billions"),
+                            (["--parameters", "3B,30B", "--hardware", GPU], "exceed the total"),
+                            (["--parameters", "5M", "--hardware", GPU], "too few"),
                             (["--model", "resnet18", "--hardware", "h2OO"], "did you mean h200?"),
                             (["--model", "resnet18", "--hardware", f"{GPU},"], "commas"),
                             (["--model", "resnet18", "--hardware", "jetson-orin-nano-8gb@9W"], "7W"),
