@@ -66,7 +66,8 @@ struct grader_driver {
     const char *summary;
     const struct param_spec *params; /* ends with a NULL name; NULL: none */
     bool needs_judge;
-    bool has_score; /* sets a score; an empty answer scores 0 */
+    bool has_score;     /* sets a score; an empty answer scores 0 */
+    bool is_mean_score; /* its metric of all answers is their mean score, under its name */
     bool
         expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
     bool grades_empty;     /* also called for an empty answer, which is otherwise false */
