@@ -1,6 +1,7 @@
 /* ipw layers: the energy of each layer and component of a model.
  *
  *   $ ipw layers --model SmolLM2-135M.gguf --prompt-tokens 32,128,512
+ *   $ ipw layers --model resnet18.onnx --batch 8
  *
  * The model runs inside this process.  The report goes to stdout, progress to stderr. */
 #include <stdlib.h>
@@ -9,10 +10,13 @@
 #include "cli/common.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "engine/onnx.h"
 #include "engine/shipped.h"
+#include "estimate/estimate_grid.h"
 #include "port/proc.h"
 #include "report/text/reports.h"
 #include "rundir/layers_result.h"
@@ -31,6 +35,10 @@ struct layers_command {
     size_t path_count;
     char *found[OPTION_LIST_MAX]; /* paths of these models */
     const char *prompts, *granularity, *output;
+    struct params dims;
+    struct option_list dim_words, hardware, hardware_files;
+    struct candidate_options estimate; /* the device to compare an ONNX model with */
+    bool is_onnx;
     unsigned gpu_layers;
     struct format_options format;
     bool quiet, save;
@@ -87,10 +95,49 @@ static int find_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->path_count; i++) {
         struct error why = {0};
-        if (shipped_find(command->paths[i], &command->found[i], &why) != ERR_OK)
+        enum err err = command->is_onnx
+                           ? shipped_find_onnx(command->paths[i], &command->found[i], &why)
+                           : shipped_find(command->paths[i], &command->found[i], &why);
+        if (err)
             return print_failure(&why);
         command->paths[i] = command->found[i];
     }
+    return -1;
+}
+
+/* A name without a suffix is that of a GGUF model, if there is one. */
+static bool names_onnx(const char *name)
+{
+    char *path;
+    if (layers_is_onnx(name))
+        return true;
+    if (shipped_find(name, &path, NULL) == ERR_OK) {
+        free(path);
+        return false;
+    }
+    bool is_found = shipped_find_onnx(name, &path, NULL) == ERR_OK;
+    bool is_onnx = is_found && layers_is_onnx(path);
+    if (is_found)
+        free(path);
+    return is_onnx;
+}
+
+/* Either kind has options of its own. */
+static int check_kinds(struct layers_command *command, const char *usual_prompts)
+{
+    const struct layers_options *layers = &command->layers;
+    command->is_onnx = names_onnx(command->paths[0]);
+    for (size_t i = 1; i < command->path_count; i++)
+        if (names_onnx(command->paths[i]) != command->is_onnx)
+            return print_error(EXIT_USAGE, "--model: ONNX and GGUF models need a command each");
+    bool is_decoders = command->prompts != usual_prompts || layers->context ||
+                       command->gpu_layers || !str_equal(command->granularity, "auto");
+    bool is_onnx = command->dims.count || command->hardware.count || command->hardware_files.count;
+    if (command->is_onnx && is_decoders)
+        return print_error(EXIT_USAGE, "--prompt-tokens, --context, --gpu-layers and --granularity "
+                                       "are of GGUF models");
+    if (!command->is_onnx && is_onnx)
+        return print_error(EXIT_USAGE, "--dim, --hardware and --hardware-file are of ONNX models");
     return -1;
 }
 
@@ -127,7 +174,10 @@ static int split_prompts(struct layers_command *command)
 static int complete_options(struct layers_command *command)
 {
     struct layers_options *layers = &command->layers;
+    struct error why = {0};
     int code = split_models(command);
+    if (code < 0 && options_pairs("dim", &command->dim_words, &command->dims, &why))
+        code = print_failure(&why);
     if (code < 0)
         code = split_prompts(command);
     if (code >= 0)
@@ -136,6 +186,14 @@ static int complete_options(struct layers_command *command)
     if (str_equal(command->granularity, "layer"))
         layers->granularity = LAYERS_BY_LAYER;
     layers->gpu_layers = (int)command->gpu_layers;
+    layers->dims = &command->dims;
+    command->estimate = (struct candidate_options){
+        .hardware = command->hardware.items,
+        .hardware_count = command->hardware.count,
+        .files = command->hardware_files.items,
+        .file_count = command->hardware_files.count,
+    };
+    layers->estimate = &command->estimate;
     if (is_known(command->measure.idle_s))
         layers->idle_s = command->measure.idle_s;
     if (!command->quiet)
@@ -226,13 +284,19 @@ static int require_energy(const struct measure_options *options, const struct la
     return EXIT_DONE;
 }
 
+static enum err open_library(bool is_onnx, struct error *why)
+{
+    const struct engine_library *library;
+    const char *version;
+    return is_onnx ? onnx_available(&version, why) : engine_library_open(&library, why);
+}
+
 static int measure(const struct layers_command *command)
 {
     static struct session session; /* not closed: see cmd_run.c */
-    const struct engine_library *library;
     struct layers_run run;
     struct error why = {0};
-    if (engine_library_open(&library, &why) != ERR_OK)
+    if (open_library(command->is_onnx, &why) != ERR_OK)
         return print_failure(&why);
     proc_block_signals();
     int code = open_session(&command->measure, &session);
@@ -257,9 +321,11 @@ static int measure(const struct layers_command *command)
     return code;
 }
 
+static const char PROMPTS[] = "32,128,512";
+
 static struct layers_command args = {
     .measure = {.idle_s = UNKNOWN},
-    .prompts = "32,128,512",
+    .prompts = PROMPTS,
     .granularity = "auto",
     .layers = {.generate = 32, .batch = 1, .seed = 1, .idle_s = 2, .max_s = 60},
 };
@@ -268,7 +334,13 @@ static const char *const GRANULARITIES[] = {"auto", "component", "layer", NULL};
 
 static const struct option_row ROWS[] = {
     LIST_ROW("model", args.models, "FILE",
-             "GGUF file or shipped model; comma-separated or repeated", .letter = 'm'),
+             "GGUF or ONNX file, or shipped model; comma-separated or repeated", .letter = 'm'),
+    LIST_ROW("dim", args.dim_words, "NAME=N",
+               "sizes of an ONNX file: seq=128, x.2=640, an input x=1x3x640x640"),
+    LIST_ROW("hardware", args.hardware, "ID",
+             "of an ONNX model's estimate: an ID of `ipw list hardware` (default: this processor)"),
+    LIST_ROW("hardware-file", args.hardware_files, "FILE",
+             "the same, described in a file of `ipw estimate calibrate`"),
     TEXT_ROW("prompt-tokens", args.prompts, "LIST", "prompt lengths (default: 32,128,512)"),
     COUNT_ROW("gen", args.layers.generate, "N",
               "tokens to generate after each prompt (default: 32)", .max = 100000),
@@ -309,6 +381,8 @@ static int layers_main(const char **words, size_t count)
     if (!code)
         code = complete_options(&args);
     if (code < 0)
+        code = check_kinds(&args, PROMPTS);
+    if (code < 0)
         code = find_models(&args);
     if (code < 0)
         code = measure(&args);
@@ -316,12 +390,13 @@ static int layers_main(const char **words, size_t count)
         free(args.lists[i]);
         free(args.found[i]);
     }
+    params_release(&args.dims);
     return code;
 }
 
 const struct command command_layers = {
     .name = "layers",
-    .summary = "energy by layer and component of a GGUF model",
+    .summary = "energy by layer and component of a GGUF model, or by node of an ONNX model",
     .usage = "--model FILE [OPTIONS]",
     .details =
         "Runs the model in this process: prompts of several lengths (prefill), and tokens\n"
@@ -330,8 +405,11 @@ const struct command command_layers = {
         "synchronize after each component and measure the times. The power of each component\n"
         "above idle is fitted by non-negative least squares; components that the windows cannot\n"
         "separate share one power, and their energy is divided by time.\n\n"
-        "Several models are measured in sequence and compared. Needs the llama.cpp library; `ipw\n"
-        "doctor` shows how to install it.",
+        "An ONNX model runs on random inputs; ONNX Runtime's profile has the time of each node,\n"
+        "and nodes share the energy of a run above idle by time. Each is shown beside the\n"
+        "estimate for this processor, or --hardware.\n\n"
+        "Several models are measured in sequence and compared. Needs the library of llama.cpp or\n"
+        "ONNX Runtime; `ipw doctor` shows how to install it.",
     .rows = ROWS,
     .run = layers_main,
 };

@@ -28,11 +28,20 @@ const char *const RESULT_PHASE[] = {"prefill", "decode"};
 #define SETTING(type, member)   ROW(result_setting, type, member, #member)
 #define WINDOW(type, member)    ROW(result_window, type, member, #member)
 #define IDLE(type, member)      ROW(result_idle, type, member, #member)
+#define NODE(type, member)      ROW(result_node, type, member, #member)
 #define RESULT(type, member)    ROW(layers_result, type, member, #member)
 #define WORKLOAD(type, member)  ROW(layers_result, type, member, "workload." #member)
 #define NULL_TEST(type, member) ROW(layers_result, type, null_test.member, "null_test." #member)
-#define OWN(type, member)       ROW(layers_result, type, own.member, "own." #member)
-#define HOST(type, member)      ROW(layers_result, type, member, "host." #member)
+/* Left out of the results of other models. */
+#define OMITTED_ROW(type_, member_, path_)                                                         \
+    {.path = path_,                                                                                \
+     .type = FIELD_##type_,                                                                        \
+     .flags = FIELD_OMIT,                                                                          \
+     .offset = offsetof(struct layers_result, member_)},
+#define ESTIMATE(type, member) OMITTED_ROW(type, estimate.member, "estimate." #member)
+#define REST(type, member)     OMITTED_ROW(type, rest.member, "rest." #member)
+#define OWN(type, member)      ROW(layers_result, type, own.member, "own." #member)
+#define HOST(type, member)     ROW(layers_result, type, member, "host." #member)
 
 typedef const struct json_field fields[];
 
@@ -56,6 +65,7 @@ static fields SETTING_FIELDS = {
     {0}};
 static fields WINDOW_FIELDS = {RESULT_WINDOW(WINDOW){0}};
 static fields IDLE_FIELDS = {RESULT_IDLE(IDLE){0}};
+static fields NODE_FIELDS = {RESULT_NODE(NODE){0}};
 /* clang-format on */
 
 static bool is_measured(const struct json_field *field, const void *object)
@@ -185,6 +195,10 @@ static fields MODEL_FIELDS = {
     BIND_LIST(layers_result, layers, layers_measured, LAYER_FIELDS, "layers"),
     BIND_CUSTOM(layers_result, outside, OUTSIDE, "outside", .fields = OUTSIDE_FIELDS),
     BIND_LIST(layers_result, settings, setting_count, SETTING_FIELDS, "settings"),
+    OMITTED_ROW(TEXT, inputs, "inputs")
+    BIND_LIST(layers_result, nodes, node_count, NODE_FIELDS, "nodes", .flags = FIELD_OMIT),
+    RESULT_REST(REST)
+    RESULT_ESTIMATE(ESTIMATE)
     {0}};
 /* Left out in a summary of the result. */
 static fields WINDOWS_FIELDS = {
@@ -304,9 +318,9 @@ void layers_results_fill(const struct layers_results *results, bool several, str
     put_results(&json, results, several);
     result_end(out);
     if (!several)
-        result_table(out, "components", NULL);
+        result_table(out, results->models[0].node_count ? "nodes" : "components", NULL);
     for (size_t i = 0; i < results->count; i++)
-        if (results->models[i].overhead_pct > RESULT_OVERHEAD_PCT_MAX)
+        if (results->models[i].overhead_pct > RESULT_OVERHEAD_PCT_MAX && !results->models[i].inputs)
             result_warn(out, "%s: the instrumentation overhead is above %.0f %%",
                         layers_result_name(&results->models[i]), RESULT_OVERHEAD_PCT_MAX);
 }

@@ -52,6 +52,10 @@ struct result_window {
     RESULT_WINDOW(RESULT_MEMBER)
 };
 
+struct result_node {
+    RESULT_NODE(RESULT_MEMBER)
+};
+
 /* Mean power while nothing runs, or while threads busy-wait; seconds UNKNOWN or 0: not measured. */
 struct result_idle {
     RESULT_IDLE(RESULT_MEMBER)
@@ -80,6 +84,16 @@ struct layers_result {
     size_t setting_count;
     struct result_window *windows;
     size_t window_count;
+    /* Of an ONNX model, which has these instead of components, layers and tokens. */
+    const char *inputs; /* "x float[1,3,224,224]" */
+    struct result_node *nodes;
+    size_t node_count;
+    struct result_estimate {
+        RESULT_ESTIMATE(RESULT_MEMBER)
+    } estimate;
+    struct result_rest {
+        RESULT_REST(RESULT_MEMBER)
+    } rest;
     struct text devices; /* compact JSON */
 
     /* Of the measurement, which may cover several models. */

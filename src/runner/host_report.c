@@ -86,6 +86,20 @@ void host_report_fill(const struct sensor_findings *findings, struct host_report
     hardware_label(out->gpu, out->info.cpu_brand, out->label, sizeof out->label);
 }
 
+static enum err find_named(const char *name, struct hardware *out, struct error *why)
+{
+    if (name[0] && hardware_find_device(name, out))
+        return ERR_OK;
+    return err_set(why, ERR_NOT_FOUND, "%.80s", name[0] ? name : "unknown device");
+}
+
+enum err host_find_processor(struct hardware *out, struct error *why)
+{
+    struct host_info info;
+    host_info_read(&info);
+    return find_named(info.cpu_brand, out, why);
+}
+
 enum err host_find_hardware(struct hardware *out, struct error *why)
 {
     struct sensor_findings findings = {0};
@@ -96,10 +110,7 @@ enum err host_find_hardware(struct hardware *out, struct error *why)
     for (size_t i = 0; i < findings.count && !name; i++)
         if (findings.items[i].kind == SENSOR_GPU && findings.items[i].status == SENSOR_OK)
             name = findings.items[i].name;
-    name = name && name[0] ? name : info.cpu_brand;
-    enum err err = ERR_OK;
-    if (!name[0] || !hardware_find_device(name, out))
-        err = err_set(why, ERR_NOT_FOUND, "%.80s", name[0] ? name : "unknown device");
+    enum err err = find_named(name && name[0] ? name : info.cpu_brand, out, why);
     sensor_findings_release(&findings);
     return err;
 }

@@ -23,6 +23,9 @@ struct host_report {
  * device missing from the catalog.  The caller releases *out. */
 enum err host_find_hardware(struct hardware *out, struct error *why) MUST_USE;
 
+/* The same for its CPU, whatever GPUs it has. */
+enum err host_find_processor(struct hardware *out, struct error *why) MUST_USE;
+
 void host_report_fill(const struct sensor_findings *findings, struct host_report *out);
 void host_to_json(struct json *json, const char *key, const struct host_report *host);
 

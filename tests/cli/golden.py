@@ -331,7 +331,8 @@ def quiet_environment(machine, root):
              if name in KEPT_VARIABLES or os.environ.get(name) != value}
     return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(root), "XDG_CACHE_HOME": str(root / ".cache"),
             "TMPDIR": str(root), "LC_ALL": "C.UTF-8", "TZ": "UTC", "NO_COLOR": "1", "IPW_NVML": "none", "IPW_DCGMI": "",
-            "IPW_AMDSMI": "none", "IPW_ROCMSMI": "none", "IPW_LLAMA_LIB": "none", "IPW_MODELS": str(MODELS), **given}
+            "IPW_AMDSMI": "none", "IPW_ROCMSMI": "none", "IPW_LLAMA_LIB": "none", "IPW_ONNXRUNTIME_LIB": "none",
+            "IPW_MODELS": str(MODELS), **given}
 
 
 # ---- comparing ----

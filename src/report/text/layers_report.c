@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
+#include "report/text/layers_nodes.h"
 
 static const char *const PHASES[] = {"prefill", "decode"};
 enum { PHASE_COUNT = COUNT_OF(PHASES) };
@@ -17,6 +18,11 @@ enum { PHASE_COUNT = COUNT_OF(PHASES) };
 static const char *mark(const struct result_item *model)
 {
     return str_equal(result_text_at(model, "method"), "estimated") ? "~" : "";
+}
+
+static bool is_onnx(const struct result_item *model)
+{
+    return result_text_at(model, "inputs")[0];
 }
 
 static const char *name_of(const struct result_item *model)
@@ -256,13 +262,18 @@ static void write_account(const struct result_item *model, struct text *out)
     }
     format_with_error(d, result_number_at(model, "energy.joules"),
                       result_number_at(model, "energy.plus_minus"), "J");
-    text_addf(out, "   per pass: components %s + idle %s + unattributed %s = total %s%s\n",
+    text_addf(out, "   per pass: %s %s + idle %s + unattributed %s = total %s%s\n",
+              is_onnx(model) ? "nodes" : "components",
               format_si(a, result_number_at(model, "components_j"), "J"),
               is_known(idle) ? format_si(b, idle, "J") : "unknown",
               format_si(c, result_number_at(model, "unattributed_j"), "J"), mark(model), d);
     write_checks(model, out);
     write_floor(model, out);
-    if (!str_equal(result_text_at(model, "attribution"), "nnls"))
+    if (is_onnx(model))
+        text_add(out,
+                 "   nodes share the joules by time: one that draws more power than others gets "
+                 "too few\n");
+    else if (!str_equal(result_text_at(model, "attribution"), "nnls"))
         text_add(out, "   the windows cannot separate components by energy: within a phase, joules "
                       "are proportional to time\n");
 }
@@ -278,8 +289,8 @@ static void write_notes(const struct result_item *model, struct text *out)
     text_addf(out, "   granularity %s, ", result_text_at(model, "granularity"));
     if (stride > 1)
         text_addf(out, "one layer in %.0f at a time, ", stride);
-    text_addf(out, "%.0f round%s; instrumentation overhead %s%s\n", rounds, str_plural(rounds),
-              overhead < 0 ? "" : "+",
+    text_addf(out, "%.0f round%s; %s overhead %s%s\n", rounds, str_plural(rounds),
+              is_onnx(model) ? "profiling" : "instrumentation", overhead < 0 ? "" : "+",
               format_figure(cell, overhead / 100,
                             result_number_at(model, "overhead_plus_minus") / 100, "%"));
     if (mark(model)[0])
@@ -292,15 +303,22 @@ static void write_notes(const struct result_item *model, struct text *out)
 static void write_model(const struct result_item *model, bool color, struct text *out)
 {
     text_add(out, "\n");
-    write_head(model, out);
+    if (is_onnx(model))
+        layers_nodes_head(model, name_of(model), out);
+    else
+        write_head(model, out);
     if (result_number_at(model, "rounds") == 0) {
         text_add(out, "   no round was completed\n\n");
         return;
     }
     findings_text(result_at(model, "conditions.findings"), color, out);
-    write_components(model, color, out);
-    write_layers(model, color, out);
-    write_settings(model, color, out);
+    if (is_onnx(model)) {
+        layers_nodes_tables(model, mark(model), color, out);
+    } else {
+        write_components(model, color, out);
+        write_layers(model, color, out);
+        write_settings(model, color, out);
+    }
     write_account(model, out);
     write_notes(model, out);
 }

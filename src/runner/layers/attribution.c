@@ -377,7 +377,7 @@ static void explain_no_closure(const struct layers_model *model, char *why, size
 
 void attribution_check(struct layers_model *model)
 {
-    if (!model->gave_energy)
+    if (!model->gave_energy || model->is_onnx)
         return;
     explain_no_closure(model, model->no_closure, sizeof model->no_closure);
     if (model->no_closure[0]) {
@@ -397,17 +397,21 @@ static bool windows_suffice(struct layers_model *model)
 {
     for (size_t s = 0; s < model->setting_count; s++) {
         const struct layers_setting *setting = &model->settings[s];
+        char reason[sizeof model->no_energy], what[64];
         if (setting->windows)
             continue;
-        char reason[sizeof model->no_energy];
+        if (model->is_onnx)
+            chars_copy(what, "runs");
+        else
+            chars_format(what, "%s at %u tokens", layers_phase_name(setting->phase),
+                         setting->prompt);
         if (setting->refused)
             chars_format(reason,
-                         "the windows of %s at %u tokens have fewer than %d sensor updates: "
+                         "the windows of %s have fewer than %d sensor updates: "
                          "pass a longer --window",
-                         layers_phase_name(setting->phase), setting->prompt, ATTRIBUTION_UPDATES);
+                         what, ATTRIBUTION_UPDATES);
         else
-            chars_format(reason, "no sensor covers %s at %u tokens",
-                         layers_phase_name(setting->phase), setting->prompt);
+            chars_format(reason, "no sensor covers %s", what);
         for (size_t i = 0; i < model->window_count && !setting->refused; i++)
             if (model->windows[i].setting == s && !model->windows[i].timed &&
                 model->windows[i].energy.note[0])
@@ -521,4 +525,16 @@ void attribution_energy(struct layers_model *model, unsigned seed)
     set_total(model);
     set_balance(model);
     null_test(model);
+}
+
+void attribution_total(struct layers_model *model)
+{
+    model->gave_energy = windows_suffice(model);
+    if (!model->gave_energy) {
+        clear_energy(model);
+        return;
+    }
+    set_total(model);
+    null_test(model);
+    model->closure = model->awake_joules = UNKNOWN;
 }

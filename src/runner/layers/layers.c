@@ -8,17 +8,15 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "core/log.h"
+#include "core/text.h"
 #include "core/xalloc.h"
 #include "port/proc.h"
 #include "port/thread.h"
+#include "runner/layers/campaign.h"
 #include "runner/layers/workload.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-/* The stride of stops is increased until the measured overhead is below this, so that the total stays below
- * LAYERS_OVERHEAD_MAX. */
-#define OVERHEAD_TARGET 0.02
 /* Rounds end when the relative uncertainty of every setting's joules is below this. */
 #define UNCERTAINTY_GOOD 0.02
 
@@ -26,20 +24,8 @@ enum { ROUNDS_LEAST = 3, ROUNDS_MAX = 200 };
 
 #define SETTLE_NS (500 * NS_PER_MS)
 
-struct campaign {
-    struct session *session;
-    const struct layers_options *options;
-    const atomic_bool *cancel;
-    struct layers_model *model;
-    struct layers_workload workload;
-    struct replay_times times[LAYERS_SETTINGS_MAX];
-    struct baseline idle; /* of each device; empty if not measured */
-    nanos began, rounds_from;
-    double window_s;
-};
-
-static void report_progress(const struct campaign *c, const char *activity,
-                            const struct layers_setting *setting)
+void campaign_report(const struct campaign *c, const char *activity,
+                     const struct layers_setting *setting)
 {
     struct layers_progress state = {
         .model = c->model->path,
@@ -56,35 +42,20 @@ static void report_progress(const struct campaign *c, const char *activity,
 
 /* ---- before the rounds ---- */
 
-static void make_settings(struct campaign *c)
+struct layers_setting *campaign_add_setting(struct layers_model *model, enum layers_phase phase,
+                                            unsigned prompt, unsigned tokens)
 {
-    const struct layers_options *options = c->options;
-    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
-        for (size_t i = 0; i < options->prompt_count; i++) {
-            if (phase == LAYERS_DECODE && options->generate == 0)
-                continue;
-            unsigned each = phase == LAYERS_PREFILL ? options->prompts[i] : options->generate;
-            c->model->settings[c->model->setting_count++] =
-                (struct layers_setting){.phase = (enum layers_phase)phase,
-                                        .prompt = options->prompts[i],
-                                        .tokens = each * options->batch,
-                                        .stride = 1,
-                                        .pass_s = UNKNOWN,
-                                        .joules = UNKNOWN,
-                                        .joules_sigma = UNKNOWN,
-                                        .overhead = UNKNOWN,
-                                        .overhead_sigma = UNKNOWN};
-        }
-}
-
-static void allocate(struct campaign *c)
-{
-    struct layers_model *model = c->model;
-    model->slots = c->workload.timer.slot_count;
-    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
-        model->shares[phase] = xcalloc(model->slots, sizeof *model->shares[phase]);
-    for (size_t s = 0; s < model->setting_count; s++)
-        c->times[s].slots = xcalloc(model->slots, sizeof *c->times[s].slots);
+    struct layers_setting *setting = &model->settings[model->setting_count++];
+    *setting = (struct layers_setting){.phase = phase,
+                                       .prompt = prompt,
+                                       .tokens = tokens,
+                                       .stride = 1,
+                                       .pass_s = UNKNOWN,
+                                       .joules = UNKNOWN,
+                                       .joules_sigma = UNKNOWN,
+                                       .overhead = UNKNOWN,
+                                       .overhead_sigma = UNKNOWN};
+    return setting;
 }
 
 static struct layers_window *new_window(struct layers_model *model)
@@ -131,7 +102,7 @@ static enum err measure_idle(struct campaign *c, struct error *why)
     model->idle = model->awake = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
     if (c->options->idle_s <= 0)
         return ERR_OK;
-    report_progress(c, "measuring idle power", NULL);
+    campaign_report(c, "measuring idle power", NULL);
     thread_sleep(SETTLE_NS); /* the engine's threads poll for work for a while before they sleep */
     *window = (struct layers_window){.setting = (unsigned)model->setting_count};
     enum err err = measure_idle_window(c, 0, window, &model->idle, why);
@@ -141,9 +112,9 @@ static enum err measure_idle(struct campaign *c, struct error *why)
         model->idle = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
     else
         model->window_count++;
-    if (c->options->gpu_layers != 0)
+    if (c->options->gpu_layers != 0 || model->is_onnx)
         return ERR_OK;
-    report_progress(c, "measuring busy-wait power", NULL);
+    campaign_report(c, "measuring busy-wait power", NULL);
     return measure_idle_window(c, (unsigned)model->threads, &awake, &model->awake, why);
 }
 
@@ -162,149 +133,22 @@ static void choose_window(struct campaign *c)
     ledger_release(&ledger);
 }
 
-/* ---- granularity ---- */
-
-/* Odd, so that alternating graphs do not always time the same layers. */
-static unsigned wider_stride(unsigned stride)
-{
-    return stride == 1 ? 3 : 2 * stride - 1;
-}
-
-static bool too_wide(const struct campaign *c, unsigned stride)
-{
-    return stride > (unsigned)c->workload.timer.layers + 2;
-}
-
-/* Makes the granularity one step coarser; ERR_OK also if it is the coarsest, or fixed by the user. */
-static enum err coarsen(struct campaign *c, bool *changed, struct error *why)
-{
-    struct layers_model *model = c->model;
-    *changed = c->options->auto_granularity && model->granularity < LAYERS_BY_PHASE;
-    if (!*changed)
-        return ERR_OK;
-    model->granularity++;
-    for (size_t s = 0; s < model->setting_count; s++) {
-        model->settings[s].stride = 1;
-        replay_times_reset(&c->times[s], model->slots);
-    }
-    log_info("layers: instrumentation overhead is too high; granularity is now %s",
-             layers_granularity_name(model->granularity));
-    return replay_record(&c->workload, model->granularity, why);
-}
-
-/* Increases the stride of a setting until its overhead is low.  *again: the granularity changed, and all settings must
- * be tuned again. */
-static enum err widen_stride_of(struct campaign *c, struct layers_setting *setting, double slowdown,
-                                bool *again, struct error *why)
-{
-    unsigned stride = 1;
-    while (slowdown / stride > OVERHEAD_TARGET && !too_wide(c, wider_stride(stride)))
-        stride = wider_stride(stride);
-    setting->stride = stride;
-    log_info("layers: %s at %u tokens: instrumentation overhead %.1f %%, stride %u",
-             layers_phase_name(setting->phase), setting->prompt, 100 * slowdown, stride);
-    return slowdown / stride > LAYERS_OVERHEAD_MAX ? coarsen(c, again, why) : ERR_OK;
-}
-
-/* Overhead of the stops, measured again if it seems high: background load can only increase it. */
-static enum err measure_overhead(struct campaign *c, const struct layers_setting *setting,
-                                 double *extra_s, double *pass_s, struct error *why)
-{
-    enum { TRIES = 4 };
-    enum err err = ERR_OK;
-    *extra_s = *pass_s = INFINITY;
-    for (int i = 0; i < TRIES && !err && (i == 0 || *extra_s > OVERHEAD_TARGET * *pass_s); i++) {
-        double extra, pass;
-        err = replay_overhead(&c->workload, setting, &extra, &pass, why);
-        *extra_s = fmin(*extra_s, extra);
-        *pass_s = fmin(*pass_s, pass);
-    }
-    return err;
-}
-
-/* Tunes with the shortest prompt of a phase, where stops matter most.  Other prompts have the same cost per stop and
- * longer passes. */
-static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *again,
-                           struct error *why)
-{
-    double extra_s = UNKNOWN, pass_s;
-    enum err err = ERR_OK;
-    for (size_t s = 0; s < c->model->setting_count && !err && !*again; s++) {
-        struct layers_setting *setting = &c->model->settings[s];
-        if (setting->phase != phase)
-            continue;
-        report_progress(c, "measuring instrumentation overhead", setting);
-        err = is_known(extra_s) ? replay_pass_seconds(&c->workload, setting, &pass_s, why)
-                                : measure_overhead(c, setting, &extra_s, &pass_s, why);
-        if (!err)
-            err = widen_stride_of(c, setting, extra_s / pass_s, again, why);
-    }
-    return err;
-}
-
-static enum err tune(struct campaign *c, struct error *why)
-{
-    bool again;
-    enum err err = ERR_OK;
-    do {
-        again = false;
-        for (unsigned phase = 0; phase < LAYERS_PHASES && !err && !again; phase++)
-            err = tune_phase(c, (enum layers_phase)phase, &again, why);
-    } while (again && !err);
-    return err;
-}
-
-/* Drops the timed windows of a setting whose instrumentation changed. */
-static void drop_timed(struct layers_model *model, unsigned setting)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < model->window_count; i++)
-        if (!model->windows[i].timed || model->windows[i].setting != setting)
-            model->windows[kept++] = model->windows[i];
-    model->window_count = kept;
-}
-
-/* After a round, increases the stride of settings with too much overhead. */
-static enum err tune_after_round(struct campaign *c, struct error *why)
-{
-    struct layers_model *model = c->model;
-    for (unsigned s = 0; s < model->setting_count; s++) {
-        struct layers_setting *setting = &model->settings[s];
-        /* Only if significant: on a busy machine the overhead itself is uncertain. */
-        if (!(setting->overhead - 2 * setting->overhead_sigma > LAYERS_OVERHEAD_MAX))
-            continue;
-        bool coarsened = false;
-        if (!too_wide(c, wider_stride(setting->stride))) {
-            setting->stride = wider_stride(setting->stride);
-            replay_times_reset(&c->times[s], model->slots);
-            drop_timed(model, s);
-            continue;
-        }
-        enum err err = coarsen(c, &coarsened, why);
-        if (err || !coarsened)
-            return err;
-        for (unsigned each = 0; each < model->setting_count; each++)
-            drop_timed(model, each);
-        return ERR_OK;
-    }
-    return ERR_OK;
-}
-
 /* ---- rounds ---- */
 
 static enum err run_window(struct campaign *c, unsigned setting, bool timed, struct error *why)
 {
     struct layers_model *model = c->model;
+    if (c->subject->wants && !c->subject->wants(c, timed))
+        return ERR_OK;
     struct layers_window *window = new_window(model);
     *window = (struct layers_window){.setting = setting, .round = model->rounds, .timed = timed};
-    report_progress(c, timed ? "timing components" : "measuring", &model->settings[setting]);
+    campaign_report(c, timed ? "timing components" : "measuring", &model->settings[setting]);
     bool may_lengthen = c->options->window_s <= 0;
     enum err err = ERR_OK;
     for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(c, window)));
          i++) {
         c->window_s *= i ? 2 : 1; /* also for all later windows */
-        err = replay_window(c->session, &c->workload, &model->settings[setting], c->window_s,
-                            &c->times[setting], window, why);
+        err = c->subject->window(c, setting, window, why);
     }
     model->window_count += !err;
     return err;
@@ -324,13 +168,14 @@ static enum err run_round(struct campaign *c, struct error *why)
     return err;
 }
 
-static bool is_precise(const struct layers_model *model)
+static bool is_precise(const struct campaign *c)
 {
-    for (size_t s = 0; s < model->setting_count; s++) {
-        const struct layers_setting *setting = &model->settings[s];
+    for (size_t s = 0; s < c->model->setting_count; s++) {
+        const struct layers_setting *setting = &c->model->settings[s];
         if (is_known(setting->joules) && setting->joules_sigma > UNCERTAINTY_GOOD * setting->joules)
             return false;
-        if (setting->overhead > LAYERS_OVERHEAD_MAX || !is_known(setting->overhead))
+        if (c->subject->limits_overhead &&
+            (setting->overhead > LAYERS_OVERHEAD_MAX || !is_known(setting->overhead)))
             return false;
     }
     return true;
@@ -345,7 +190,7 @@ static bool has_enough(const struct campaign *c)
         return true;
     if (seconds(clock_now() - c->began) > c->options->max_s)
         return model->rounds > 0;
-    return model->rounds >= ROUNDS_LEAST && is_precise(model);
+    return model->rounds >= ROUNDS_LEAST && is_precise(c);
 }
 
 static void update_settings(struct campaign *c)
@@ -363,8 +208,8 @@ static enum err run_rounds(struct campaign *c, struct error *why)
         update_settings(c);
         if (!err && has_enough(c))
             break;
-        if (!err && c->model->rounds > 1)
-            err = tune_after_round(c, why);
+        if (!err && c->model->rounds > 1 && c->subject->after_round)
+            err = c->subject->after_round(c, why);
     }
     return err;
 }
@@ -390,10 +235,7 @@ static void finish(struct campaign *c)
 {
     struct layers_model *model = c->model;
     update_settings(c);
-    for (size_t s = 0; s < model->setting_count; s++)
-        attribution_times(model, &model->settings[s], &c->times[s]);
-    layers_count_work(model, c->options->batch, c->options->generate, c->workload.ubatch);
-    attribution_energy(model, c->options->seed);
+    c->subject->finish(c);
     take_conditions(c);
     attribution_check(model);
     if (model->window_count)
@@ -403,13 +245,12 @@ static void finish(struct campaign *c)
 
 static enum err measure(struct campaign *c, struct error *why)
 {
-    report_progress(c, "recording its compute graphs", NULL);
-    enum err err = replay_record(&c->workload, c->model->granularity, why);
+    enum err err = c->subject->warm_up(c, why);
     if (!err)
         err = measure_idle(c, why);
     if (!err) {
         choose_window(c);
-        err = tune(c, why);
+        err = c->subject->tune ? c->subject->tune(c, why) : ERR_OK;
     }
     c->rounds_from = clock_now();
     conditions_begin(&c->model->conditions);
@@ -417,19 +258,6 @@ static enum err measure(struct campaign *c, struct error *why)
         err = run_rounds(c, why);
     conditions_stop(&c->model->conditions);
     return err;
-}
-
-static enum err begin(struct campaign *c, struct error *why)
-{
-    struct layers_model *model = c->model;
-    report_progress(c, "loading", NULL);
-    enum err err = replay_open(&c->workload, model->path, c->options, c->cancel, why);
-    if (err)
-        return err;
-    replay_describe(&c->workload, model);
-    make_settings(c);
-    allocate(c);
-    return ERR_OK;
 }
 
 /* Fills *model, whose path is set; after an error partially. */
@@ -442,12 +270,14 @@ static enum err measure_model(struct session *session, const struct layers_optio
         .options = options,
         .cancel = cancel,
         .model = model,
+        .subject = model->is_onnx ? &layers_onnx : &layers_decoder,
         .began = clock_now(),
     };
     conditions_init(&model->conditions, session);
     model->granularity = options->granularity;
     model->total = energy_unknown("nothing was measured");
-    enum err err = begin(&campaign, why);
+    campaign_report(&campaign, "loading", NULL);
+    enum err err = campaign.subject->open(&campaign, why);
     if (!err) {
         err = measure(&campaign, why);
         model->interrupted = err == ERR_INTERRUPTED;
@@ -456,13 +286,15 @@ static enum err measure_model(struct session *session, const struct layers_optio
     for (size_t s = 0; s < LAYERS_SETTINGS_MAX; s++)
         free(campaign.times[s].slots);
     baseline_release(&campaign.idle);
-    replay_close(&campaign.workload);
+    campaign.subject->close(&campaign);
     return err;
 }
 
 static void model_release(struct layers_model *model)
 {
     ledger_release(&model->ledger);
+    layers_nodes_release(&model->nodes);
+    free(model->inputs);
     free(model->windows);
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
         free(model->shares[phase]);
@@ -470,6 +302,11 @@ static void model_release(struct layers_model *model)
 }
 
 /* ---- all models ---- */
+
+bool layers_is_onnx(const char *path)
+{
+    return str_ends(path, ".onnx");
+}
 
 static enum err measure_all(struct session *session, const char *const *models, size_t count,
                             const struct layers_options *options, const atomic_bool *cancel,
@@ -479,6 +316,7 @@ static enum err measure_all(struct session *session, const char *const *models, 
     for (size_t i = 0; i < count; i++) {
         struct layers_model *model = &out->models[i];
         model->path = models[i];
+        model->is_onnx = layers_is_onnx(models[i]);
         enum err err = measure_model(session, options, cancel, model, why);
         if (!err || model->interrupted) {
             struct layers_result *result = &out->results.models[out->results.count++];

@@ -24,6 +24,8 @@
 #include "graph/decoder.h"
 #include "rundir/layers_result.h"
 
+struct candidate_options;
+struct params;
 struct session;
 
 enum layers_phase { LAYERS_PREFILL, LAYERS_DECODE, LAYERS_PHASES };
@@ -63,9 +65,12 @@ struct layers_options {
     unsigned context;  /* 0: as long as needed */
     unsigned seed;
     int gpu_layers;
-    double idle_s;   /* 0: no baseline */
-    double window_s; /* 0: as long as the sensors need */
-    double max_s;    /* time limit per model */
+    const struct params *dims;                /* of an ONNX model: sizes of free dimensions */
+    const struct candidate_options *estimate; /* the device to compare with; NULL: this machine */
+    const char *library;                      /* of ONNX Runtime; NULL: the usual one */
+    double idle_s;                            /* 0: no baseline */
+    double window_s;                          /* 0: as long as the sensors need */
+    double max_s;                             /* time limit per model */
     bool auto_granularity;
     enum layers_granularity granularity; /* the finest to try; fixed unless automatic */
     void (*progress)(const struct layers_progress *state);
@@ -116,8 +121,31 @@ struct layers_idle {
     bool is_refused; /* the machine was not idle */
 };
 
+/* A kernel of an ONNX model as its runtime ran it, and as it is estimated: what the runtime fused is one row.  Unknown is
+ * what only one of them has. */
+struct layers_node {
+    char *name, *op;
+    char *
+        kernel; /* operators of the estimate: "conv+batch_norm+relu"; NULL: the graph has no such node */
+    double calls; /* in a pass */
+    struct layers_share share;
+    double estimated_s, estimated_j;
+};
+
+struct layers_nodes {
+    struct layers_node *items; /* in the order of their first run; then those that did not run */
+    size_t count;
+    double rest_s, rest_j; /* of a pass, outside all nodes */
+    char device[96];       /* of the estimate; "" without */
+    double estimated_s, estimated_s_error, estimated_j, estimated_j_error;
+    char estimate_unknown[320]; /* why; "": it is known */
+};
+
 struct layers_model {
     const char *path;
+    bool is_onnx;
+    struct layers_nodes nodes; /* of an ONNX model */
+    char *inputs;              /* "x float[1,3,224,224]" */
     struct engine_model_facts facts;
     uint32_t context;
     int threads;
@@ -161,6 +189,10 @@ struct layers_run {
     int signal;
     nanos started_wall;
 };
+
+/* Whether a file is an ONNX model, by its name. */
+bool layers_is_onnx(const char *path);
+void layers_nodes_release(struct layers_nodes *nodes);
 
 /* Fills model->work: FLOPs and bytes of one pass of the workload, by component; if they cannot be counted, stores the
  * reason.  ubatch: tokens that the engine computes in one graph. */

@@ -326,6 +326,71 @@ static void fill_windows(const struct layers_model *model, struct layers_result 
     }
 }
 
+/* ---- nodes of an ONNX model ---- */
+
+static const char *method_of_nodes(const struct layers_model *model)
+{
+    if (!model->gave_energy)
+        return NULL;
+    return model->total.method == METHOD_ESTIMATED ? "estimated" : "time-share";
+}
+
+static void fill_nodes(const struct layers_model *model, struct layers_result *out)
+{
+    const struct layers_nodes *nodes = &model->nodes;
+    out->nodes = xcalloc(nodes->count + 1, sizeof *out->nodes);
+    for (size_t i = 0; i < nodes->count; i++) {
+        const struct layers_node *node = &nodes->items[i];
+        const struct layers_share *share = &node->share;
+        out->nodes[out->node_count++] = (struct result_node){
+            .name = node->name,
+            .op = node->op,
+            .kernel = node->kernel,
+            .calls = node->calls,
+            .time_s = share->time_s,
+            .time_plus_minus = share->time_sigma,
+            .energy_j = share->joules,
+            .plus_minus = plus_minus(model, share->joules, share->sigma),
+            .share = share_of_all(model, share->joules),
+            .estimated_time_s = node->estimated_s,
+            .estimated_energy_j = node->estimated_j,
+            .method = is_known(share->joules) ? method_of_nodes(model) : NULL,
+        };
+    }
+    out->rest = (struct result_rest){nodes->rest_s, nodes->rest_j};
+    out->estimate = (struct result_estimate){
+        .device = str_or_null(nodes->device),
+        .time_s = nodes->estimated_s,
+        .time_plus_minus = nodes->estimated_s_error,
+        .energy_j = nodes->estimated_j,
+        .plus_minus = nodes->estimated_j_error,
+        .unknown = str_or_null(nodes->estimate_unknown),
+    };
+}
+
+/* What a decoder has and an ONNX model does not. */
+static void fill_onnx(const struct layers_model *model, const struct layers_options *options,
+                      struct layers_result *out)
+{
+    out->inputs = model->inputs;
+    out->parameters = model->facts.parameters ? (double)model->facts.parameters : UNKNOWN;
+    out->tensor_bytes = out->bits_per_weight = out->layer_count = out->embedding = out->heads =
+        out->heads_kv = out->context = UNKNOWN;
+    out->granularity = "node";
+    out->threads = model->threads;
+    out->batch = options->batch;
+    out->seed = options->seed;
+    for (size_t s = 0; s < out->setting_count; s++) {
+        struct result_setting *setting = &out->settings[s];
+        setting->phase = "run";
+        setting->prompt_tokens = setting->tokens = setting->tokens_per_s = UNKNOWN;
+        setting->energy_per_token_j = setting->outside_graphs_s = UNKNOWN;
+    }
+    if (model->gave_energy)
+        out->attribution = "time-share";
+    fill_nodes(model, out);
+}
+
 /* ---- a model ---- */
 
 static void fill_facts(const struct layers_model *model, struct layers_result *out)
@@ -406,11 +471,14 @@ void layers_result_fill(const struct layers_model *model, const struct layers_op
     json_init(&json, &out->devices, false);
     devices_to_json(&json, NULL, &model->ledger);
     out->version = IPW_VERSION;
-    fill_workload(options, out);
+    if (!model->is_onnx)
+        fill_workload(options, out);
     if (model->shares[0]) {
         fill_components(model, out);
         fill_layers(model, out);
     }
     fill_settings(model, out);
     fill_windows(model, out);
+    if (model->is_onnx)
+        fill_onnx(model, options, out);
 }

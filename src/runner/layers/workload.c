@@ -215,35 +215,44 @@ static enum err run_passes(struct layers_workload *workload, const struct layers
     return err == ERR_NO_DATA && window->passes ? ERR_OK : err;
 }
 
+void replay_begin_window(struct session *session, struct layers_window *window)
+{
+    window->passes = 0;
+    window->energy = energy_unknown("not measured: this window was instrumented for timing");
+    if (!window->timed)
+        sampler_mark(session->sampler);
+    window->from = clock_now();
+}
+
+void replay_end_window(struct session *session, struct layers_window *window)
+{
+    struct ledger ledger;
+    window->to = clock_now();
+    if (window->timed)
+        return;
+    sampler_settle(session->sampler, window->to);
+    ledger_take(session->sampler, window->from, window->to, NULL, &ledger);
+    window->energy = ledger.total;
+    ledger_release(&ledger);
+}
+
 enum err replay_window(struct session *session, struct layers_workload *workload,
                        const struct layers_setting *setting, double length_s,
                        struct replay_times *times, struct layers_window *window, struct error *why)
 {
     window->passes = 0;
-    window->energy = energy_unknown("not measured: this window was instrumented for timing");
     enum err err = prepare(workload, window->timed, setting, why);
     if (err)
         return err;
     segment_timer_reset(&workload->timer, times->slots);
     workload->durations = window->timed ? &times->timed : &times->plain;
-    if (!window->timed)
-        sampler_mark(session->sampler);
-    window->from = clock_now();
+    replay_begin_window(session, window);
     err = run_passes(workload, setting, length_s, window, why);
-    window->to = clock_now();
+    replay_end_window(session, window);
     workload->durations = NULL;
-    if (err)
-        return err;
-    if (window->timed) {
+    if (!err && window->timed)
         add_counts(times, &workload->timer, window);
-        return ERR_OK;
-    }
-    struct ledger ledger;
-    sampler_settle(session->sampler, window->to);
-    ledger_take(session->sampler, window->from, window->to, NULL, &ledger);
-    window->energy = ledger.total;
-    ledger_release(&ledger);
-    return ERR_OK;
+    return err;
 }
 
 /* ---- instrumentation overhead ---- */

@@ -53,6 +53,10 @@ struct replay_times {
 
 void replay_times_reset(struct replay_times *times, size_t slots);
 
+/* Around the passes of a window; a plain one gets its energy at its end. */
+void replay_begin_window(struct session *session, struct layers_window *window);
+void replay_end_window(struct session *session, struct layers_window *window);
+
 /* One window of at least length_s.  A plain one gets its energy from the session. */
 enum err replay_window(struct session *session, struct layers_workload *workload,
                        const struct layers_setting *setting, double length_s,
@@ -101,6 +105,8 @@ void attribution_times(struct layers_model *model, struct layers_setting *settin
 
 /* Fills everything else, after the times.  If the energy is unknown, stores the reason instead of an error. */
 void attribution_energy(struct layers_model *model, unsigned seed);
+/* Only the energy of a pass, for parts that share it by time. */
+void attribution_total(struct layers_model *model);
 /* After the conditions are concluded: withdraws the closure of a balance that idle power or other processes decide. */
 void attribution_check(struct layers_model *model);
 
