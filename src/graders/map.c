@@ -174,10 +174,58 @@ static enum err map_corpus(const void *state, const struct grading *items, size_
     return ERR_OK;
 }
 
+/* ---- draws of images ---- */
+
+struct drawn_images {
+    struct matched_images *matched;
+    size_t *item_of; /* of each image: damaged answers have none */
+    unsigned *weights;
+};
+
+static void *map_resample_open(const void *state, const struct grading *items, size_t count)
+{
+    struct drawn_images *drawn = XNEW(drawn);
+    (void)state;
+    drawn->matched = matched_images_new();
+    drawn->item_of = xcalloc(count + 1, sizeof *drawn->item_of);
+    drawn->weights = xcalloc(count + 1, sizeof *drawn->weights);
+    for (size_t i = 0; i < count; i++) {
+        struct image_objects image;
+        if (read_image(&items[i], &image, NULL))
+            continue;
+        drawn->item_of[matched_images_count(drawn->matched)] = i;
+        matched_images_add(drawn->matched, &image.expected, &image.found);
+        image_objects_release(&image);
+    }
+    return drawn;
+}
+
+static void map_resample(void *opened, const unsigned *weights, double values[GRADER_QUALITIES_MAX])
+{
+    struct drawn_images *drawn = opened;
+    for (size_t i = 0; i < matched_images_count(drawn->matched); i++)
+        drawn->weights[i] = weights[drawn->item_of[i]];
+    struct average_precision found = matched_images_precision(drawn->matched, drawn->weights);
+    values[0] = found.at_50;
+    values[1] = found.at_50_95;
+}
+
+static void map_resample_close(void *opened)
+{
+    struct drawn_images *drawn = opened;
+    matched_images_free(drawn->matched);
+    free(drawn->item_of);
+    free(drawn->weights);
+    free(drawn);
+}
+
 const struct grader_driver grader_map = {
     .name = "map",
     .summary = "object detection: average precision as COCO defines it (map_50, map_50_95)",
     .has_score = true,
     .grade = map_grade,
     .corpus = map_corpus,
+    .resample_open = map_resample_open,
+    .resample = map_resample,
+    .resample_close = map_resample_close,
 };

@@ -104,6 +104,55 @@ class Metrics(unittest.TestCase):
         done = self.profile("missing", [("", "0.png")], grader="fid", code=2)
         self.assertIn("needs encoder=FILE.onnx or features=FILE", done.stderr)
 
+    def compare(self, *names):
+        done = self.run_ipw("compare", *(self.folder / "runs" / name for name in names), "--json")
+        return json.loads(done.stdout)["comparisons"][0]["metrics"]
+
+    def test_compare_draws_the_same_questions_in_pairs(self):
+        """The errors of both runs are those of the same hard questions: their difference is far more certain."""
+        rng = random.Random(5)
+        hard = [rng.random() < 0.5 for _ in range(120)]
+        for name, wrong in ("pair-a", set()), ("pair-b", set(range(0, 120, 12))):
+            rows = [(f"word{i} x y z", f"word{i} " + ("a b c" if hard[i] else "x y z") + (" more" if i in wrong else ""))
+                    for i in range(120)]
+            self.profile(name, [(expected, f"{answer}") for expected, answer in rows], grader="wer")
+        # The questions are the answers here, and differ; the pairs need equal ones.
+        unpaired = self.compare("pair-a", "pair-b")["wer"]
+        self.assertEqual((unpaired["test"], unpaired["verdict"]), ("normal approximation", "no evidence"))
+        for name in "pair-a", "pair-b":
+            path = self.folder / "runs" / name / "records.jsonl"
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            for line in lines:
+                if "problem" in line:
+                    line["problem"] = "say it"
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        paired = self.compare("pair-a", "pair-b")["wer"]
+        self.assertEqual((paired["test"], paired["paired_questions"], paired["verdict"]), ("paired permutation test", 120, "worse"))
+        self.assertAlmostEqual(paired["difference"], 10 / 480)
+        low, high = paired["difference_interval_95"]
+        self.assertTrue(0 < low < 10 / 480 < high)
+        self.assertLess(high - low, (unpaired["difference_interval_95"][1] - unpaired["difference_interval_95"][0]) / 2)
+        self.assertLess(paired["p_value"], 0.01)
+        back = self.compare("pair-b", "pair-a")["wer"]
+        self.assertEqual((back["verdict"], back["better"]), ("better", "lower"))
+        self.assertAlmostEqual(back["relative"], -back["baseline"]["value"] ** -1 * 10 / 480)
+
+    def test_compare_of_equal_and_of_unknown_metrics_decides_nothing(self):
+        rows = [(word, ranked(word, "other")) for word in WORDS]
+        self.profile("equal-a", rows, grader="top_1")
+        self.profile("equal-b", rows, grader="top_1")
+        same = self.compare("equal-a", "equal-b")
+        self.assertEqual({same[name]["verdict"] for name in ("top_1", "top_5")}, {"no evidence"})
+        self.assertEqual((same["top_1"]["difference"], same["top_1"]["p_value"]), (0, 1))
+        self.profile("damaged", [(word, "no list") for word in WORDS], grader="top_1")
+        unknown = self.compare("equal-a", "damaged")["top_1"]
+        self.assertEqual((unknown["verdict"], unknown["run"]["value"], unknown["p_value"]), ("not known", None, None))
+        self.profile("none", [("1", "1")], grader="exact")
+        self.assertNotIn("top_1", self.compare("none", "equal-a"))
+        self.assertNotIn("top_1", self.compare("equal-a", "none"))
+        done = self.run_ipw("compare", self.folder / "runs/equal-a", self.folder / "runs/equal-b")
+        self.assertRegex(done.stdout, r"\n +top_1 +1\.0\S* ± 0\.\d+ ")
+
     def test_generated_files_are_those_of_the_run(self):
         """The answer is the name of a file in the run's outputs."""
         name = "generated"
