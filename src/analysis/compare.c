@@ -888,6 +888,8 @@ void compare_sides(const struct compare_side *a, const struct compare_side *b,
     out->changed = work.match.changed;
     out->common = sensors->all.sensors == UNCERTAINTY_MIXED ? UNKNOWN : sensors->all.common;
     compare_metrics(&work);
+    if (!options->only)
+        out->quality_count = compare_qualities(a, b, options->seed, out->qualities);
     match_release(&work.match);
     compare_check_conditions(a, b, out);
     compare_warn(a, b, out);

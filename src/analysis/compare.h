@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "analysis/across.h"
+#include "analysis/compare_quality.h"
 #include "core/energy.h"
 #include "core/err.h"
 #include "core/finding.h"
@@ -129,6 +130,8 @@ struct comparison {
     bool has_order;           /* when each run was measured is known, and used */
     struct compare_series series;
     struct compared metrics[COMPARE_METRICS];
+    struct compared_quality qualities[SUMMARY_QUALITIES_MAX];
+    size_t quality_count;
     struct findings findings; /* that make the comparison unfair; owned */
 };
 
@@ -168,6 +171,9 @@ bool compare_is_priced(enum compare_metric metric);
  * changes no other verdict; their own includes all.  p_holm is scaled such that a difference is significant if it is
  * below COMPARE_ALPHA and the interval excludes 0. */
 void compare_verdicts(struct comparison *all, size_t count);
+
+/* Metrics of all answers are a family of their own, of the same level; known after compare_verdicts. */
+enum compare_verdict compare_quality_verdict(const struct compared_quality *quality);
 
 /* Whether each side is one run; repetitions of a command are runs. */
 bool compare_is_single(const struct comparison *comparison);

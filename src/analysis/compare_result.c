@@ -92,6 +92,29 @@ static void put_metric(struct result *out, const struct comparison *comparison,
     result_end(out);
 }
 
+static void put_quality(struct result *out, const struct compared_quality *quality)
+{
+    const char *verdict = compare_verdict_text(compare_quality_verdict(quality));
+    result_group(out, quality->name);
+    result_text(out, "label", quality->name);
+    result_text(out, "unit", "1");
+    result_text(out, "better", better_name((int)quality->better));
+    put_side_figure(out, "baseline", quality->a, quality->a_plus_minus, quality->a_plus_minus,
+                    quality->a_count, "");
+    put_side_figure(out, "run", quality->b, quality->b_plus_minus, quality->b_plus_minus,
+                    quality->b_count, "");
+    put_contrast(out, "difference", &quality->difference, "");
+    put_contrast(out, "relative", &quality->relative, "%");
+    result_text(out, "test", quality->test);
+    result_count(out, "paired_questions", quality->pairs);
+    result_number(out, "p_value", quality->p_value, "");
+    result_number(out, "p_holm", quality->p_holm, "");
+    result_flag(out, "p_is_bound", false);
+    result_text(out, "verdict", verdict);
+    result_text(out, "statement", verdict);
+    result_end(out);
+}
+
 /* ---- sides ---- */
 
 /* directories: NULL for runs that were not saved. */
@@ -192,6 +215,8 @@ static void put_comparison(struct result *out, const struct comparison *comparis
     result_group(out, "metrics");
     for (size_t m = 0; m < COMPARE_METRICS; m++)
         put_metric(out, comparison, (enum compare_metric)m);
+    for (size_t q = 0; q < comparison->quality_count; q++)
+        put_quality(out, &comparison->qualities[q]);
     result_end(out);
     result_end(out);
 }

@@ -165,9 +165,37 @@ static void warn_of_influence(struct comparison *comparison)
                         share, is_ignored ? "ignore it" : "allow for it");
 }
 
+static void correct_qualities(struct comparison *all, size_t count)
+{
+    double *p_values = xcalloc(count * SUMMARY_QUALITIES_MAX + 1, sizeof *p_values);
+    size_t tests = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t q = 0; q < all[i].quality_count; q++)
+            p_values[tests++] = all[i].qualities[q].p_value;
+    holm_adjust(p_values, tests);
+    tests = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t q = 0; q < all[i].quality_count; q++)
+            all[i].qualities[q].p_holm = p_values[tests++];
+    free(p_values);
+}
+
+enum compare_verdict compare_quality_verdict(const struct compared_quality *quality)
+{
+    const struct contrast_figure *difference = &quality->difference;
+    if (!is_known(quality->p_holm) || !is_known(difference->value))
+        return VERDICT_UNKNOWN;
+    bool apart = difference->low > 0 || difference->high < 0;
+    if (!(quality->p_holm < COMPARE_ALPHA) || !apart)
+        return VERDICT_NO_EVIDENCE;
+    bool higher = difference->value > 0;
+    return higher == (quality->better == BETTER_HIGHER) ? VERDICT_BETTER : VERDICT_WORSE;
+}
+
 void compare_verdicts(struct comparison *all, size_t count)
 {
     size_t tests = correct_tests(all, count);
+    correct_qualities(all, count);
     for (size_t i = 0; i < count; i++) {
         for (size_t m = 0; m < COMPARE_METRICS; m++) {
             struct compared *compared = &all[i].metrics[m];

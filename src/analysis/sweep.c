@@ -108,7 +108,8 @@ static struct evidence evidence_of(const struct sweep_points *points, long point
 struct settings {
     struct sweep_points points;
     struct sweep_figures *figures;
-    double *quality, *cost, *worth; /* cost and worth: energy and minus time, for pareto_mark */
+    double (*qualities)[SWEEP_QUALITIES_MAX];
+    double *cost, *worth; /* cost and worth: energy and minus time, for pareto_mark */
     bool *optimal;
     size_t *order;              /* by energy, unknown ones last */
     struct clock_choice choice; /* of `ipw optimize` for the least energy */
@@ -147,6 +148,17 @@ static void put_best(struct result *result, const struct settings *all, size_t i
     result_end(result);
 }
 
+/* The one that decides, and the other metrics of all answers. */
+static void put_qualities(const struct settings *all, size_t point, struct result *result)
+{
+    const struct sweep_points *points = &all->points;
+    const double *values = all->qualities[point];
+    result_number(result, points->qualities[points->quality].name, values[points->quality], "");
+    for (size_t q = QUALITIES_NAMED; q < points->quality_count; q++)
+        if (q != points->quality)
+            result_number(result, points->qualities[q].name, values[q], "");
+}
+
 static void put_point(struct result *result, const struct settings *all, size_t point)
 {
     const struct sweep *sweep = &all->points.sweep;
@@ -163,7 +175,7 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     result_number(result, "edp", energy_delay_product(figures->joules, figures->seconds, 1), "J·s");
     result_number(result, "ed2p", energy_delay_product(figures->joules, figures->seconds, 2),
                   "J·s²");
-    result_number(result, sweep_quality_name(all->points.quality), all->quality[point], "");
+    put_qualities(all, point, result);
     struct evidence evidence = evidence_of(&all->points, (long)point);
     result_text(result, "method", str_or_null(evidence.method));
     result_text(result, "source", str_or_null(evidence.source));
@@ -323,13 +335,13 @@ static enum err fill(struct settings *all, struct error *why)
     size_t count = all->points.sweep.point_count;
     size_t measured = 0;
     all->figures = xcalloc(count, sizeof *all->figures);
-    all->quality = xcalloc(count, sizeof *all->quality);
+    all->qualities = xcalloc(count, sizeof *all->qualities);
     all->cost = xcalloc(count, sizeof *all->cost);
     all->worth = xcalloc(count, sizeof *all->worth);
     all->optimal = xcalloc(count, sizeof *all->optimal);
     all->order = xcalloc(count, sizeof *all->order);
     for (size_t p = 0; p < count; p++) {
-        all->figures[p] = sweep_points_figures(&all->points, p, &all->quality[p]);
+        all->figures[p] = sweep_points_figures(&all->points, p, all->qualities[p]);
         all->cost[p] = all->figures[p].joules;
         all->worth[p] = -all->figures[p].seconds;
         measured += all->figures[p].measured > 0;
@@ -355,7 +367,7 @@ static enum err sweep_run(struct analysis *analysis, struct error *why)
         put_all(analysis->result, &all);
     clock_choice_release(&all.choice);
     free(all.figures);
-    free(all.quality);
+    free(all.qualities);
     free(all.cost);
     free(all.worth);
     free(all.optimal);

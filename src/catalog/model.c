@@ -356,6 +356,14 @@ enum err model_size_given(const char *total, const char *active, struct model_si
     return ERR_OK;
 }
 
+enum err model_size_parse(const char *text, struct model_size *out, struct error *why)
+{
+    char total[64];
+    const char *comma = strchr(text, ',');
+    chars_format(total, "%.*s", comma ? (int)(comma - text) : 60, text);
+    return model_size_given(total, comma ? comma + 1 : NULL, out, why);
+}
+
 double model_flops_per_token(const struct model_size *size)
 {
     return is_known(size->active) && size->active > 0 ? 2 * size->active : UNKNOWN;
@@ -365,12 +373,8 @@ double model_flops_per_token(const struct model_size *size)
 
 const char *model_architecture(const char *name)
 {
-    for (size_t i = 0; i < model_card_count(); i++)
-        for (const char *const *at = models.cards[i].names; models.cards[i].architecture && *at;
-             at++)
-            if (model_name_equal(base_of(*at), base_of(name)) && owner_fits(*at, name))
-                return models.cards[i].architecture;
-    return NULL;
+    const struct model_card *card = model_card_find(name);
+    return card ? card->architecture : NULL;
 }
 
 size_t model_shape_count(void)
@@ -403,4 +407,13 @@ const struct model_card *model_card_at(size_t index)
 {
     load();
     return &models.cards[index];
+}
+
+const struct model_card *model_card_find(const char *name)
+{
+    for (size_t i = 0; i < model_card_count(); i++)
+        for (const char *const *at = models.cards[i].names; *at; at++)
+            if (model_name_equal(base_of(*at), base_of(name)) && owner_fits(*at, name))
+                return &models.cards[i];
+    return NULL;
 }

@@ -28,6 +28,9 @@ bool model_size_find(const char *name, struct model_size *out);
 enum err model_size_given(const char *total, const char *active, struct model_size *out,
                           struct error *why) MUST_USE;
 
+/* Both in one: "8.03B", or "671B,37B" with those active per token. */
+enum err model_size_parse(const char *text, struct model_size *out, struct error *why) MUST_USE;
+
 /* 2 x active: a multiplication and an addition per weight.  UNKNOWN for an unknown size. */
 double model_flops_per_token(const struct model_size *size);
 
@@ -57,6 +60,8 @@ struct model_card {
 };
 size_t model_card_count(void);
 const struct model_card *model_card_at(size_t index);
+/* By a listed name, with or without its owner; NULL: none. */
+const struct model_card *model_card_find(const char *name);
 
 /* ---- names ---- */
 

@@ -215,7 +215,9 @@ const struct command command_compare = {
         "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
         "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
         "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"
-        "         tokens_per_s accuracy ipj ipw power perplexity bits_per_byte; with prices:\n"
+        "         tokens_per_s accuracy ipj ipw power perplexity bits_per_byte; of a workload:\n"
+        "         energy_per_image energy_per_audio_second energy_per_denoise_step\n"
+        "         real_time_factor; with prices:\n"
         "         cost_per_query cost_per_million_output_tokens gco2e_per_query\n"
         "         gco2e_per_million_output_tokens",
     .rows = ROWS,

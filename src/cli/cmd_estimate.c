@@ -36,7 +36,7 @@ enum {
 extern const struct command command_estimate_calibrate, command_estimate_validate;
 
 struct estimate_options {
-    const char *model, *graph, *plot, *output, *output_tokens;
+    const char *model, *parameters, *graph, *plot, *output, *output_tokens;
     struct format_options format;
     struct option_list hardware, hardware_files, dim_words;
     struct workload_options workload;
@@ -264,9 +264,19 @@ static int estimate_load(const struct estimate_options *options, const struct mo
                                                   .plot = options->plot});
 }
 
-/* A file, an architecture by its name, or a model that is installed with ipw. */
-static enum err open_model(const char *name, struct model *out, struct error *why)
+/* A model of which only the number of parameters is given; an invalid number is the user's error. */
+static enum err open_parameters(const char *parameters, struct model *out, struct error *why)
 {
+    return model_open_with(&graph_reader_assumed, parameters, out, why) ? ERR_USAGE : ERR_OK;
+}
+
+/* A file, an architecture by its name, or a model that is installed with ipw. */
+static enum err open_model(const struct estimate_options *options, struct model *out,
+                           struct error *why)
+{
+    const char *name = options->model;
+    if (options->parameters)
+        return open_parameters(options->parameters, out, why);
     char *path;
     struct error unused = {0};
     enum err err = model_open(name, out, why);
@@ -286,7 +296,7 @@ static int estimate_model(const struct estimate_options *options)
     struct error why = {0};
     enum err err = options->plot ? gnuplot_check_file(options->plot, &why) : ERR_OK;
     if (!err)
-        err = open_model(options->model, &model, &why);
+        err = open_model(options, &model, &why);
     if (err)
         return print_name_err(err, &why);
     if (!options->graph)
@@ -395,7 +405,7 @@ static int show_legacy(const struct estimate_options *options)
     if (!err)
         err = legacy_hardware_read(options->hardware_files.items[0], &device, &why);
     if (!err)
-        err = open_model(options->model, &model, &why);
+        err = open_model(options, &model, &why);
     if (err)
         return print_name_err(err, &why);
     err = estimate_legacy(options, &model, &device, &out, &why);
@@ -425,8 +435,12 @@ static enum err read_output_tokens(struct estimate_options *o, struct error *why
 static int estimate_run(struct estimate_options *o)
 {
     struct error why = {0};
-    if (!o->model)
+    if (!o->model && !o->parameters)
         return usage_error("missing --model");
+    if (o->model && o->parameters)
+        return usage_error(
+            "--model and --parameters: give one of them, as --parameters stands for a "
+            "model of which nothing else is known");
     if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK ||
         estimate_serve_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
         return print_name_err(ERR_USAGE, &why);
@@ -448,6 +462,9 @@ static const struct command *const TOOLS[] = {&command_estimate_calibrate,
 static const struct option_row ROWS[] = {
     ONCE_ROW("model", args.model, "FILE|NAME", "model file, or a name of `ipw list models`",
              .letter = 'm'),
+    TEXT_ROW(
+        "parameters", args.parameters, "N[,ACTIVE]",
+        "instead of --model, a decoder of this size: 8.03B, or 30B,3B; its layers are assumed"),
     LIST_ROW("hardware", args.hardware, "ID",
              "IDs of `ipw list hardware`, or all (default: this machine)"),
     LIST_ROW("hardware-file", args.hardware_files, "FILE",
@@ -529,7 +546,7 @@ static int estimate_main(const char **words, size_t count)
 const struct command command_estimate = {
     .name = "estimate",
     .summary = "predict energy, latency and memory of a model on hardware",
-    .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
+    .usage = "--model FILE|NAME|--parameters N [--hardware ID[,ID...]] [OPTIONS]",
     .details =
         "Counts the operations and bytes of a model, partitions it into kernels, and compares\n"
         "them with the peak figures and the power of a device: energy, latency, memory,\n"

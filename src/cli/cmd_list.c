@@ -157,11 +157,9 @@ static void list_presets(struct result *out, bool is_brief)
     result_end(out);
 }
 
-/* Too many for a summary of all kinds. */
 static void list_findings(struct result *out, bool is_brief)
 {
-    if (is_brief)
-        return;
+    (void)is_brief;
     result_list(out, "findings");
     for (enum finding_code i = 0; i < FINDING_CODES; i++) {
         const struct finding_row *finding = finding_row(i);
@@ -179,15 +177,16 @@ static void list_findings(struct result *out, bool is_brief)
 static const struct {
     const char *name;
     void (*put)(struct result *out, bool is_brief);
+    bool is_detail; /* not in the summary of all kinds */
 } KINDS[] = {
-    {"clients", list_clients},      {"datasets", list_datasets},
-    {"datasets", list_presets},     {"graders", list_graders},
-    {"workloads", list_workloads},  {"studies", list_studies},
-    {"agents", list_agents},        {"tools", list_tools},
-    {"analyses", list_analyses},    {"plots", list_plots},
-    {"exports", list_exports},      {"sensors", list_sensors},
-    {"stores", list_stores},        {"hardware", listing_put_hardware},
-    {"models", listing_put_models}, {"findings", list_findings},
+    {"clients", list_clients, false},      {"datasets", list_datasets, false},
+    {"datasets", list_presets, false},     {"graders", list_graders, false},
+    {"workloads", list_workloads, false},  {"studies", list_studies, true},
+    {"agents", list_agents, false},        {"tools", list_tools, false},
+    {"analyses", list_analyses, false},    {"plots", list_plots, false},
+    {"exports", list_exports, false},      {"sensors", list_sensors, false},
+    {"stores", list_stores, true},         {"hardware", listing_put_hardware, false},
+    {"models", listing_put_models, false}, {"findings", list_findings, true},
 };
 enum { KIND_COUNT = COUNT_OF(KINDS) };
 
@@ -248,7 +247,8 @@ static int list_summary(struct result *result)
 {
     bool is_brief = format_chosen(&format, output) == PRINT_TABLE;
     for (size_t i = 0; i < KIND_COUNT; i++)
-        KINDS[i].put(result, is_brief);
+        if (!is_brief || !KINDS[i].is_detail)
+            KINDS[i].put(result, is_brief);
     return deliver_listing(result, &LISTING_BRIEF_VIEWS, NULL);
 }
 

@@ -285,26 +285,27 @@ static void write_apply(struct optimize_state *o, size_t point)
     sweep_free_words(words);
 }
 
-/* Lower perplexity is better, unless the user overrides it. */
+/* Whether lower is better is known of a metric, unless the user overrides it. */
 static enum err choose_quality(struct optimize_state *o, struct error *why)
 {
     const struct optimize_command *c = o->command;
-    unsigned q = 0;
+    struct sweep_points *sweep = &o->sweep;
+    struct text known = {0};
     if (quality_file(c))
         return ERR_OK;
-    while (c->quality && q < SWEEP_QUALITIES &&
-           !str_equal(c->quality, sweep_quality_name((enum sweep_quality)q)))
-        q++;
-    if (q == SWEEP_QUALITIES)
-        return err_set(why, ERR_USAGE,
-                       "--quality %.60s: expected accuracy, score, perplexity, bits_per_byte or a "
-                       "file",
-                       c->quality);
-    if (c->quality)
-        o->sweep.quality = (enum sweep_quality)q;
-    if (!c->quality_better)
-        o->goal.is_quality_falling |= o->sweep.quality >= QUALITY_PERPLEXITY;
-    return ERR_OK;
+    size_t chosen = c->quality ? sweep_points_quality(sweep, c->quality) : sweep->quality;
+    for (size_t i = 0; i < sweep->quality_count && chosen == sweep->quality_count; i++)
+        text_addf(&known, "%s, ", plain_text(sweep->qualities[i].name).text);
+    enum err err = ERR_OK;
+    if (chosen == sweep->quality_count)
+        err = err_set(why, ERR_USAGE, "--quality %.60s: expected %sor a file", c->quality,
+                      text_get(&known));
+    else
+        sweep->quality = chosen;
+    if (!err && !c->quality_better)
+        o->goal.is_quality_falling |= sweep->qualities[chosen].is_lower_better;
+    text_release(&known);
+    return err;
 }
 
 /* Clocks alone are fitted; other knobs, and limits on quality or latency, are chosen among the measured settings. */
@@ -513,7 +514,7 @@ static const struct option_row ROWS[] = {
     TEXT_ROW("quality", args.quality, "NAME",
              "quality of a setting: a column, a figure of the runs, or a CSV file"),
     CHOICE_ROW("quality-better", args.quality_better, "WHICH", BETTER,
-               "lower or higher (default: higher; for perplexity lower)"),
+               "lower or higher (default: that of the metric, else higher)"),
     NUMBER_ROW("min-quality", args.limits[LIMIT_QUALITY], "PERCENT",
                "minimum quality, in percent of the baseline's", .min = 0, .max = 1000),
     FLAG_ROW("lower-is-better", args.is_quality_falling,

@@ -224,6 +224,8 @@ static enum err labels_read(const char *path, const struct kind *kind, struct la
     enum err err = file_read(path, LABELS_FILE_MAX, &out->bytes, why);
     if (err)
         return err;
+    if (!out->bytes.length)
+        return err_set(why, ERR_BAD_VALUE, "%.200s is empty", plain_text(path).text);
     err = csv_grid_read(out->bytes.bytes, out->bytes.length, &out->grid, &reason);
     if (!err)
         err = find_columns(out, kind, &reason);

@@ -268,7 +268,7 @@ static void set_confidence(struct pass_estimate *estimate)
     if (estimate->confidence < CONFIDENCE_THEORETICAL)
         estimate->confidence++;
     if (graph->is_guessed && graph->notes.count)
-        str_copy(reason, size, "control flow depends on data: see the notes");
+        str_copy(reason, size, "sizes or control flow are assumed: see the notes");
     else if (graph->is_guessed)
         str_copy(reason, size, "the file does not state all shapes: some are assumed");
     else if (graph->unknown_count)

@@ -167,6 +167,30 @@ static enum err cer_corpus(const void *state, const struct grading *items, size_
     return ERR_OK;
 }
 
+static void *read_edits(const void *state, const struct grading *items, size_t count,
+                        edit_counter *const counters[2])
+{
+    struct quality_terms *terms = quality_terms_new(count, 2);
+    for (size_t i = 0; i < count; i++)
+        for (size_t m = 0; m < 2; m++) {
+            struct edits edits = edits_of(state, &items[i], counters[m]);
+            quality_terms_set(terms, i, m, (double)edits.edits, (double)edits.length);
+            if (!edits.length)
+                quality_terms_set(terms, i, m, 0, 0);
+        }
+    return terms;
+}
+
+static void *wer_resample_open(const void *state, const struct grading *items, size_t count)
+{
+    return read_edits(state, items, count, (edit_counter *const[]){word_edits, character_edits});
+}
+
+static void *cer_resample_open(const void *state, const struct grading *items, size_t count)
+{
+    return read_edits(state, items, count, (edit_counter *const[]){character_edits, word_edits});
+}
+
 #define ERROR_RATE(ID, SUMMARY)                                                                    \
     const struct grader_driver grader_##ID = {                                                     \
         .name = #ID,                                                                               \
@@ -177,6 +201,9 @@ static enum err cer_corpus(const void *state, const struct grading *items, size_
         .configure = error_rate_configure,                                                         \
         .grade = ID##_grade,                                                                       \
         .corpus = ID##_corpus,                                                                     \
+        .resample_open = ID##_resample_open,                                                       \
+        .resample = quality_terms_resample,                                                        \
+        .resample_close = quality_terms_free,                                                      \
     }
 
 ERROR_RATE(wer, "speech recognition: word error rate, with the character error rate");

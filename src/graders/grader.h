@@ -66,7 +66,8 @@ struct grader_driver {
     const char *summary;
     const struct param_spec *params; /* ends with a NULL name; NULL: none */
     bool needs_judge;
-    bool has_score; /* sets a score; an empty answer scores 0 */
+    bool has_score;     /* sets a score; an empty answer scores 0 */
+    bool is_mean_score; /* its metric of all answers is their mean score, under its name */
     bool
         expects_answer; /* the expected text is an answer, and no pattern: given as such it is right */
     bool grades_empty;     /* also called for an empty answer, which is otherwise false */
@@ -92,6 +93,12 @@ struct grader_driver {
     enum err (*corpus)(const void *state, const struct grading *items, size_t count,
                        struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
                        struct error *why);
+
+    /* Optional, with corpus: the same metrics if item i counts weights[i] times, for draws of items.  resample_open reads
+     * the items, and returns what resample_close frees. */
+    void *(*resample_open)(const void *state, const struct grading *items, size_t count);
+    void (*resample)(void *opened, const unsigned *weights, double values[GRADER_QUALITIES_MAX]);
+    void (*resample_close)(void *opened);
 
     void (*release)(void *state); /* frees what the state points to; NULL: nothing */
 };
@@ -125,5 +132,22 @@ enum err grader_grade(struct grader *grader, const struct grading *what, struct 
 enum err grader_corpus(const struct grader *grader, struct grading *items, size_t count,
                        struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
                        struct error *why) MUST_USE;
+
+/* Metrics of draws of answers, by the driver's `resample`; items without an expected answer do not count. */
+struct grader_resampling {
+    const struct grader_driver *driver;
+    void *opened;
+    size_t *kept; /* items that count */
+    unsigned *weights;
+    size_t count;
+};
+/* ERR_UNSUPPORTED: the driver cannot. */
+enum err grader_resampling_open(const struct grader *grader, const struct grading *items,
+                                size_t count, struct grader_resampling *out, struct error *why)
+    MUST_USE;
+/* As grader_corpus orders them; UNKNOWN where a metric is. */
+void grader_resample(struct grader_resampling *resampling, const unsigned *weights,
+                     double values[GRADER_QUALITIES_MAX]);
+void grader_resampling_close(struct grader_resampling *resampling);
 
 #endif

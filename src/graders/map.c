@@ -1,4 +1,4 @@
-/* Object detection: mean average precision as COCO defines it (detection.h).  The answer is a JSON array of {"label",
+/* Object detection: mean average precision as COCO defines it (average_precision.h).  The answer is a JSON array of {"label",
  * "score", "box"}, the expected one the same without scores. */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "graders/answer.h"
-#include "graders/detection.h"
+#include "graders/average_precision.h"
 #include "graders/quality.h"
 #include "stats/descriptive.h"
 
@@ -22,7 +22,7 @@ struct image_objects {
     struct object_list expected, found;
 };
 
-static void image_release(struct image_objects *image)
+static void image_objects_release(struct image_objects *image)
 {
     objects_release(&image->expected);
     objects_release(&image->found);
@@ -49,7 +49,7 @@ static enum err read_image(const struct grading *what, struct image_objects *out
     if (!err && what->answer[0])
         err = read_list(what->answer, false, &out->found_tree, &out->found, why);
     if (err)
-        image_release(out);
+        image_objects_release(out);
     return err;
 }
 
@@ -57,10 +57,10 @@ static enum err read_image(const struct grading *what, struct image_objects *out
 
 static void grade_image(const struct image_objects *image, struct grade *out)
 {
-    struct detections *detections = detections_new();
-    detections_add(detections, &image->expected, &image->found);
-    double precision = detections_precision(detections, NULL).at_50;
-    detections_free(detections);
+    struct matched_images *matched = matched_images_new();
+    matched_images_add(matched, &image->expected, &image->found);
+    double precision = matched_images_precision(matched, NULL).at_50;
+    matched_images_free(matched);
     if (!is_known(precision)) { /* no object is expected */
         precision = image->found.count ? 0 : 1;
         out->score = precision;
@@ -91,7 +91,7 @@ static enum err map_grade(const void *state, const struct grading *what, struct 
     chars_format(words, "%zu detections", image.found.count);
     grade_extracted(out, slice_of(words));
     grade_image(&image, out);
-    image_release(&image);
+    image_objects_release(&image);
     return ERR_OK;
 }
 
@@ -104,10 +104,10 @@ struct questions {
 };
 
 /* Standard deviation over images drawn with replacement. */
-static struct average_precision scatter_of(struct detections *detections,
+static struct average_precision scatter_of(struct matched_images *matched,
                                            const struct questions *questions)
 {
-    size_t images = detections_images(detections);
+    size_t images = matched_images_count(matched);
     unsigned *drawn = xcalloc(questions->count + 1, sizeof *drawn);
     unsigned *weights = xcalloc(images + 1, sizeof *weights);
     struct random random = random_seeded(SEED);
@@ -118,7 +118,7 @@ static struct average_precision scatter_of(struct detections *detections,
             drawn[random_index(&random, questions->count)]++;
         for (size_t i = 0; i < images; i++)
             weights[i] = drawn[questions->of_image[i]];
-        struct average_precision precision = detections_precision(detections, weights);
+        struct average_precision precision = matched_images_precision(matched, weights);
         online_add(&at_50, precision.at_50);
         online_add(&at_50_95, precision.at_50_95);
     }
@@ -127,10 +127,10 @@ static struct average_precision scatter_of(struct detections *detections,
     return (struct average_precision){online_stddev(&at_50), online_stddev(&at_50_95)};
 }
 
-static struct detections *read_all(const struct grading *items, size_t count,
-                                   struct questions *questions)
+static struct matched_images *read_all(const struct grading *items, size_t count,
+                                       struct questions *questions)
 {
-    struct detections *detections = detections_new();
+    struct matched_images *matched = matched_images_new();
     int64_t last = -1;
     questions->of_image = xcalloc(count + 1, sizeof *questions->of_image);
     questions->count = 0;
@@ -140,11 +140,11 @@ static struct detections *read_all(const struct grading *items, size_t count,
             continue;
         questions->count += !questions->count || items[i].index != last;
         last = items[i].index;
-        questions->of_image[detections_images(detections)] = questions->count - 1;
-        detections_add(detections, &image.expected, &image.found);
-        image_release(&image);
+        questions->of_image[matched_images_count(matched)] = questions->count - 1;
+        matched_images_add(matched, &image.expected, &image.found);
+        image_objects_release(&image);
     }
-    return detections;
+    return matched;
 }
 
 static void put_precision(struct grader_quality *out, const char *name, double value,
@@ -161,17 +161,62 @@ static enum err map_corpus(const void *state, const struct grading *items, size_
                            struct error *why)
 {
     struct questions questions;
-    struct detections *detections = read_all(items, count, &questions);
-    struct average_precision found = detections_precision(detections, NULL);
-    struct average_precision scatter = scatter_of(detections, &questions);
-    size_t images = detections_images(detections);
+    struct matched_images *matched = read_all(items, count, &questions);
+    struct average_precision found = matched_images_precision(matched, NULL);
+    struct average_precision scatter = scatter_of(matched, &questions);
+    size_t images = matched_images_count(matched);
     (void)state, (void)why;
     put_precision(&out[0], "map_50", found.at_50, scatter.at_50, images);
     put_precision(&out[1], "map_50_95", found.at_50_95, scatter.at_50_95, images);
     *out_count = 2;
-    detections_free(detections);
+    matched_images_free(matched);
     free(questions.of_image);
     return ERR_OK;
+}
+
+/* ---- draws of images ---- */
+
+struct drawn_images {
+    struct matched_images *matched;
+    size_t *item_of; /* of each image: damaged answers have none */
+    unsigned *weights;
+};
+
+static void *map_resample_open(const void *state, const struct grading *items, size_t count)
+{
+    struct drawn_images *drawn = XNEW(drawn);
+    (void)state;
+    drawn->matched = matched_images_new();
+    drawn->item_of = xcalloc(count + 1, sizeof *drawn->item_of);
+    drawn->weights = xcalloc(count + 1, sizeof *drawn->weights);
+    for (size_t i = 0; i < count; i++) {
+        struct image_objects image;
+        if (read_image(&items[i], &image, NULL))
+            continue;
+        drawn->item_of[matched_images_count(drawn->matched)] = i;
+        matched_images_add(drawn->matched, &image.expected, &image.found);
+        image_objects_release(&image);
+    }
+    return drawn;
+}
+
+static void map_resample(void *opened, const unsigned *weights, double values[GRADER_QUALITIES_MAX])
+{
+    struct drawn_images *drawn = opened;
+    for (size_t i = 0; i < matched_images_count(drawn->matched); i++)
+        drawn->weights[i] = weights[drawn->item_of[i]];
+    struct average_precision found = matched_images_precision(drawn->matched, drawn->weights);
+    values[0] = found.at_50;
+    values[1] = found.at_50_95;
+}
+
+static void map_resample_close(void *opened)
+{
+    struct drawn_images *drawn = opened;
+    matched_images_free(drawn->matched);
+    free(drawn->item_of);
+    free(drawn->weights);
+    free(drawn);
 }
 
 const struct grader_driver grader_map = {
@@ -180,4 +225,7 @@ const struct grader_driver grader_map = {
     .has_score = true,
     .grade = map_grade,
     .corpus = map_corpus,
+    .resample_open = map_resample_open,
+    .resample = map_resample,
+    .resample_close = map_resample_close,
 };

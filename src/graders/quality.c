@@ -3,9 +3,11 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/xalloc.h"
 #include "graders/fold.h"
 
 void quality_unknown(struct grader_quality *out, const char *name, const char *reason, ...)
@@ -62,4 +64,48 @@ void quality_ratio(struct grader_quality *out, const char *name, struct quality_
     close_question(sums);
     out->value = value;
     out->plus_minus = uncertainty_of(sums, value, is_share);
+}
+
+/* ---- draws of items ---- */
+
+struct quality_terms {
+    size_t items, metrics;
+    double (*terms)[2]; /* x and y: those of an item in sequence */
+};
+
+struct quality_terms *quality_terms_new(size_t items, size_t metrics)
+{
+    struct quality_terms *terms = XNEW(terms);
+    *terms =
+        (struct quality_terms){items, metrics, xcalloc(items * metrics + 1, sizeof *terms->terms)};
+    return terms;
+}
+
+void quality_terms_set(struct quality_terms *terms, size_t item, size_t metric, double x, double y)
+{
+    double *term = terms->terms[item * terms->metrics + metric];
+    term[0] = x;
+    term[1] = y;
+}
+
+void quality_terms_resample(void *terms, const unsigned *weights,
+                            double values[GRADER_QUALITIES_MAX])
+{
+    const struct quality_terms *of = terms;
+    for (size_t m = 0; m < of->metrics; m++) {
+        double x = 0, y = 0;
+        for (size_t i = 0; i < of->items; i++) {
+            const double *term = of->terms[i * of->metrics + m];
+            x += weights[i] * term[0];
+            y += weights[i] * term[1];
+        }
+        values[m] = ratio(x, y);
+    }
+}
+
+void quality_terms_free(void *terms)
+{
+    struct quality_terms *of = terms;
+    free(of->terms);
+    free(of);
 }

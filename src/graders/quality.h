@@ -25,4 +25,13 @@ void quality_add(struct quality_sums *sums, int64_t question, double x, double y
 void quality_ratio(struct grader_quality *out, const char *name, struct quality_sums *sums,
                    bool is_share, const char *reason);
 
+/* Draws of items (resample_open): the contribution of each item to x and y of each metric; 0 if it does not count. */
+struct quality_terms;
+struct quality_terms *quality_terms_new(size_t items, size_t metrics);
+void quality_terms_set(struct quality_terms *terms, size_t item, size_t metric, double x, double y);
+/* For the driver: resample and resample_close. */
+void quality_terms_resample(void *terms, const unsigned *weights,
+                            double values[GRADER_QUALITIES_MAX]);
+void quality_terms_free(void *terms);
+
 #endif

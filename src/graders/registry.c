@@ -157,31 +157,92 @@ static int by_index(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
+/* Items that count, with their answers as graders see them, which are owned. */
+struct prepared {
+    struct grading *items;
+    char **answers;
+    size_t *kept;
+    size_t count;
+};
+
+static void prepare(const struct grader_driver *driver, const struct grading *items, size_t count,
+                    struct prepared *out)
+{
+    *out = (struct prepared){.items = xcalloc(count + 1, sizeof *out->items),
+                             .answers = xcalloc(count + 1, sizeof *out->answers),
+                             .kept = xcalloc(count + 1, sizeof *out->kept)};
+    for (size_t i = 0; i < count; i++) {
+        struct text answer = {0};
+        if (is_unknown(driver, items[i].expected))
+            continue;
+        answer_without_reasoning(&answer, items[i].answer);
+        str_take(&out->answers[out->count], &answer);
+        out->kept[out->count] = i;
+        out->items[out->count] = items[i];
+        out->items[out->count].answer = str_trim(out->answers[out->count]);
+        out->count++;
+    }
+}
+
+/* All but `kept`. */
+static void prepared_release(struct prepared *prepared)
+{
+    for (size_t i = 0; i < prepared->count; i++)
+        free(prepared->answers[i]);
+    free(prepared->answers);
+    free(prepared->items);
+}
+
 enum err grader_corpus(const struct grader *grader, struct grading *items, size_t count,
                        struct grader_quality out[GRADER_QUALITIES_MAX], size_t *out_count,
                        struct error *why)
 {
     const struct grader_driver *driver = grader->driver;
-    struct grading *used = xreallocarray(NULL, count, sizeof *used);
-    char **answers = xcalloc(count + 1, sizeof *answers);
-    size_t kept = 0;
+    struct prepared prepared;
     *out_count = 0;
+    if (!driver->corpus)
+        return ERR_OK;
     qsort(items, count, sizeof *items, by_index);
-    for (size_t i = 0; i < count && driver->corpus; i++) {
-        struct text answer = {0};
-        if (is_unknown(driver, items[i].expected))
-            continue;
-        answer_without_reasoning(&answer, items[i].answer);
-        str_take(&answers[kept], &answer);
-        used[kept] = items[i];
-        used[kept].answer = str_trim(answers[kept]);
-        kept++;
-    }
+    prepare(driver, items, count, &prepared);
     enum err err =
-        driver->corpus ? driver->corpus(grader->state, used, kept, out, out_count, why) : ERR_OK;
-    for (size_t i = 0; i < kept; i++)
-        free(answers[i]);
-    free(answers);
-    free(used);
+        driver->corpus(grader->state, prepared.items, prepared.count, out, out_count, why);
+    free(prepared.kept);
+    prepared_release(&prepared);
     return err;
+}
+
+enum err grader_resampling_open(const struct grader *grader, const struct grading *items,
+                                size_t count, struct grader_resampling *out, struct error *why)
+{
+    const struct grader_driver *driver = grader->driver;
+    struct prepared prepared;
+    *out = (struct grader_resampling){.driver = driver};
+    if (!driver->resample_open)
+        return err_set(why, ERR_UNSUPPORTED, "grader %s has no draws of answers", driver->name);
+    prepare(driver, items, count, &prepared);
+    out->opened = driver->resample_open(grader->state, prepared.items, prepared.count);
+    out->kept = prepared.kept;
+    out->count = prepared.count;
+    out->weights = xcalloc(prepared.count + 1, sizeof *out->weights);
+    prepared_release(&prepared);
+    return ERR_OK;
+}
+
+void grader_resample(struct grader_resampling *resampling, const unsigned *weights,
+                     double values[GRADER_QUALITIES_MAX])
+{
+    for (size_t i = 0; i < GRADER_QUALITIES_MAX; i++)
+        values[i] = UNKNOWN;
+    for (size_t i = 0; i < resampling->count; i++)
+        resampling->weights[i] = weights[resampling->kept[i]];
+    resampling->driver->resample(resampling->opened, resampling->weights, values);
+}
+
+void grader_resampling_close(struct grader_resampling *resampling)
+{
+    if (resampling->opened)
+        resampling->driver->resample_close(resampling->opened);
+    free(resampling->kept);
+    free(resampling->weights);
+    *resampling = (struct grader_resampling){0};
 }

@@ -138,11 +138,41 @@ static enum err top_5_corpus(const void *state, const struct grading *items, siz
     return ERR_OK;
 }
 
+/* first: the metric whose grader it is. */
+static void *read_ranks(const struct grading *items, size_t count, size_t first)
+{
+    struct quality_terms *terms = quality_terms_new(count, 2);
+    char label[120];
+    for (size_t i = 0; i < count; i++) {
+        size_t rank;
+        if (rank_answer(&items[i], label, &rank, NULL))
+            continue;
+        quality_terms_set(terms, i, first, rank == 1, 1);
+        quality_terms_set(terms, i, 1 - first, rank && rank <= TOP_FEW, 1);
+    }
+    return terms;
+}
+
+static void *top_1_resample_open(const void *state, const struct grading *items, size_t count)
+{
+    (void)state;
+    return read_ranks(items, count, 0);
+}
+
+static void *top_5_resample_open(const void *state, const struct grading *items, size_t count)
+{
+    (void)state;
+    return read_ranks(items, count, 1);
+}
+
 const struct grader_driver grader_top_1 = {
     .name = "top_1",
     .summary = "classification: the most probable label is the expected one; gives top_1 and top_5",
     .grade = top_1_grade,
     .corpus = top_1_corpus,
+    .resample_open = top_1_resample_open,
+    .resample = quality_terms_resample,
+    .resample_close = quality_terms_free,
 };
 
 const struct grader_driver grader_top_5 = {
@@ -150,4 +180,7 @@ const struct grader_driver grader_top_5 = {
     .summary = "classification: the expected label is among the five most probable",
     .grade = top_5_grade,
     .corpus = top_5_corpus,
+    .resample_open = top_5_resample_open,
+    .resample = quality_terms_resample,
+    .resample_close = quality_terms_free,
 };

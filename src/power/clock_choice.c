@@ -450,15 +450,17 @@ struct freq_value clock_choice_latency(double *seconds, size_t count, double p)
 
 /* ---- the result ---- */
 
-/* Whether the figure that a limit applies to is unknown at every point. */
-static bool is_limit_unknown(const struct clock_choice *choice, enum optimize_limit limit)
+/* Whether the figure that a limit applies to is unknown at every point, or of no use as a reference: an accuracy of 0. */
+static bool is_limit_unknown(const struct clock_choice *choice, const struct optimize_goal *goal,
+                             enum optimize_limit limit)
 {
     const struct optimize_point *baseline = &choice->baseline;
     size_t known = 0;
     for (size_t i = 0; i < choice->count; i++)
         known += is_known(limit == LIMIT_QUALITY ? choice->points[i].quality
                                                  : choice->points[i].temperature_c);
-    if (limit == LIMIT_QUALITY && !(fabs(baseline->quality) > 0))
+    if (limit == LIMIT_QUALITY &&
+        (!is_known(baseline->quality) || (baseline->quality == 0 && !goal->is_quality_falling)))
         return true;
     return (limit == LIMIT_QUALITY || limit == LIMIT_TEMPERATURE) && !known;
 }
@@ -486,9 +488,10 @@ static void explain_latency(const struct clock_choice *choice, const struct opti
 }
 
 /* Why it is not known whether a setting meets the limit; "" if it is. */
-static const char *unknown_because(const struct clock_choice *choice, enum optimize_limit limit)
+static const char *unknown_because(const struct clock_choice *choice,
+                                   const struct optimize_goal *goal, enum optimize_limit limit)
 {
-    if (!is_limit_unknown(choice, limit))
+    if (!is_limit_unknown(choice, goal, limit))
         return "";
     return limit == LIMIT_TEMPERATURE ? " (no temperature was measured)"
                                       : " (the baseline has no quality above 0)";
@@ -502,7 +505,7 @@ static void name_limits(const struct optimize_goal *goal, struct clock_choice *o
         if (!(out->optimum.limits & 1u << i))
             continue;
         text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
-                  unknown_because(out, (enum optimize_limit)i));
+                  unknown_because(out, goal, (enum optimize_limit)i));
         if (optimize_limit_is_latency(i))
             explain_latency(out, goal, i, &reason);
     }

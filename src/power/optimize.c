@@ -40,13 +40,15 @@ const char *optimize_latency_name(enum optimize_latency latency)
 
 /* ---- limits ---- */
 
-/* Relative to the baseline; higher is better. */
+/* Relative to the baseline; higher is better.  No error at all is as good as none of the baseline. */
 static double relative_quality(const struct optimize_goal *goal,
                                const struct optimize_point *baseline,
                                const struct optimize_point *point)
 {
     double of = goal->is_quality_falling ? baseline->quality : point->quality;
     double by = goal->is_quality_falling ? point->quality : baseline->quality;
+    if (goal->is_quality_falling && by == 0 && of >= 0)
+        return of > 0 ? INFINITY : 1;
     return by > 0 ? of / by : UNKNOWN;
 }
 

@@ -16,11 +16,21 @@
 #include "rundir/setting.h"
 #include "rundir/summary.h"
 
-const char *sweep_quality_name(enum sweep_quality quality)
+/* ---- qualities ---- */
+
+static const struct sweep_quality QUALITIES[QUALITIES_NAMED] = {
+    [QUALITY_ACCURACY] = {"accuracy", false},
+    [QUALITY_SCORE] = {"score", false},
+    [QUALITY_PERPLEXITY] = {"perplexity", true},
+    [QUALITY_BITS_PER_BYTE] = {"bits_per_byte", true},
+};
+
+size_t sweep_points_quality(const struct sweep_points *points, const char *name)
 {
-    static const char *const NAMES[SWEEP_QUALITIES] = {"accuracy", "score", "perplexity",
-                                                       "bits_per_byte"};
-    return NAMES[quality];
+    size_t i = 0;
+    while (i < points->quality_count && !str_equal(points->qualities[i].name, name))
+        i++;
+    return i;
 }
 
 /* ---- knobs ---- */
@@ -102,9 +112,31 @@ static void take_activities(const struct summary_conditions *conditions, double 
     }
 }
 
-static void take_summary(const struct summary *summary, const struct sweep *sweep,
+static void take_qualities(const struct summary *summary, struct sweep_points *points,
+                           struct sweep_measurement *out)
+{
+    out->qualities[QUALITY_ACCURACY] = summary->accuracy;
+    out->qualities[QUALITY_SCORE] = summary->score;
+    out->qualities[QUALITY_PERPLEXITY] = summary->perplexity;
+    out->qualities[QUALITY_BITS_PER_BYTE] = summary->bits_per_byte;
+    for (size_t i = 0; i < summary->quality_count; i++) {
+        const struct summary_quality *quality = &summary->qualities[i];
+        size_t at = sweep_points_quality(points, quality->name);
+        if (at == points->quality_count) {
+            if (at == SWEEP_QUALITIES_MAX)
+                return;
+            struct sweep_quality *added = &points->qualities[points->quality_count++];
+            chars_copy(added->name, quality->name);
+            added->is_lower_better = quality->better == BETTER_LOWER;
+        }
+        out->qualities[at] = quality->value;
+    }
+}
+
+static void take_summary(const struct summary *summary, struct sweep_points *points,
                          const struct sweep_attempt *attempt, struct sweep_measurement *out)
 {
+    const struct sweep *sweep = &points->sweep;
     const struct summary_conditions *conditions = &summary->conditions;
     const char *work = sweep->profile ? summary->model : sweep->command[0];
     const char *slash = work && !sweep->profile ? strrchr(work, '/') : NULL;
@@ -117,10 +149,7 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     str_plain(out->gpu, sizeof out->gpu);
     str_plain(out->application, sizeof out->application);
     out->watts = ratio(summary->energy.joules, summary->seconds);
-    out->qualities[QUALITY_ACCURACY] = summary->accuracy;
-    out->qualities[QUALITY_SCORE] = summary->score;
-    out->qualities[QUALITY_PERPLEXITY] = summary->perplexity;
-    out->qualities[QUALITY_BITS_PER_BYTE] = summary->bits_per_byte;
+    take_qualities(summary, points, out);
     out->idle_w = conditions->idle_w;
     out->queries = summary->completed >= 0 ? (double)summary->completed : UNKNOWN;
     for (size_t i = 0; i < conditions->device_count; i++)
@@ -130,25 +159,27 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     take_query(summary, attempt, out);
 }
 
-static void load_attempt(const char *directory, const struct sweep *sweep,
+static void load_attempt(const char *directory, struct sweep_points *points,
                          struct sweep_attempt *attempt, struct sweep_measurement *out)
 {
+    const struct sweep *sweep = &points->sweep;
     struct summary summary;
     *out = (struct sweep_measurement){.watts = ratio(attempt->joules, attempt->seconds),
-                                      .qualities = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN},
                                       .idle_w = UNKNOWN,
                                       .temperature_c = UNKNOWN,
                                       .queries = UNKNOWN,
                                       .planned_queries = UNKNOWN,
                                       .query_joules = UNKNOWN,
                                       .query_seconds = UNKNOWN};
+    for (size_t i = 0; i < SWEEP_QUALITIES_MAX; i++)
+        out->qualities[i] = UNKNOWN;
     for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
         out->activity[i] = UNKNOWN;
     for (size_t i = 0; i < OPTIMIZE_LATENCIES; i++)
         out->latency[i] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
     char *path = attempt->path ? path_join(directory, attempt->path) : NULL;
     if (path && summary_load(path, &summary, NULL) == ERR_OK) {
-        take_summary(&summary, sweep, attempt, out);
+        take_summary(&summary, points, attempt, out);
         summary_release(&summary);
     } else if (sweep->profile) { /* the unit of its figure is unknown */
         attempt->joules = attempt->seconds = UNKNOWN;
@@ -198,18 +229,30 @@ bool sweep_points_is(const char *directory)
     return sweep_is(directory);
 }
 
-static enum sweep_quality first_quality(const struct sweep_points *points)
+static bool has_quality(const struct sweep_points *points, size_t quality)
 {
-    for (unsigned q = 0; q < SWEEP_QUALITIES; q++)
-        for (size_t i = 0; i < points->sweep.count; i++)
-            if (is_known(points->items[i].qualities[q]))
-                return (enum sweep_quality)q;
+    for (size_t i = 0; i < points->sweep.count; i++)
+        if (is_known(points->items[i].qualities[quality]))
+            return true;
+    return false;
+}
+
+/* A grader with metrics of all answers is judged by these, not by its share of right answers. */
+static size_t first_quality(const struct sweep_points *points)
+{
+    size_t count = points->quality_count;
+    for (size_t i = 0; i < count; i++) {
+        size_t quality = (i + QUALITIES_NAMED) % count;
+        if (has_quality(points, quality))
+            return quality;
+    }
     return QUALITY_ACCURACY;
 }
 
 enum err sweep_points_load(const char *directory, struct sweep_points *out, struct error *why)
 {
-    *out = (struct sweep_points){.clock = -1};
+    *out = (struct sweep_points){.clock = -1, .quality_count = QUALITIES_NAMED};
+    memcpy(out->qualities, QUALITIES, sizeof QUALITIES);
     enum err err = sweep_load(directory, &out->sweep, why);
     if (err)
         return err;
@@ -217,7 +260,7 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
     out->clock = find_clock(sweep);
     out->items = xcalloc(sweep->count, sizeof *out->items);
     for (size_t i = 0; i < sweep->count; i++)
-        load_attempt(directory, sweep, &sweep->attempts[i], &out->items[i]);
+        load_attempt(directory, out, &sweep->attempts[i], &out->items[i]);
     out->is_uneven = sweep->profile && has_uneven_queries(out);
     out->is_per_query = sweep->profile && !out->is_uneven;
     for (size_t i = 0; i < sweep->count; i++) {
@@ -238,21 +281,25 @@ void sweep_points_release(struct sweep_points *points)
 
 /* ---- figures ---- */
 
-struct sweep_figures sweep_points_figures(const struct sweep_points *points, size_t point,
-                                          double *quality)
+static double mean_quality(const struct sweep_points *points, size_t point, size_t quality)
 {
-    struct sweep_figures figures = sweep_figures(&points->sweep, point);
     double sum = UNKNOWN, graded = 0;
     for (size_t i = 0; i < points->sweep.count; i++) {
         if (points->sweep.attempts[i].point != point || points->items[i].exclusion)
             continue;
-        double of_run = points->items[i].qualities[points->quality];
+        double of_run = points->items[i].qualities[quality];
         add_known(&sum, of_run);
         graded += is_known(of_run);
     }
-    if (quality)
-        *quality = ratio(sum, graded);
-    return figures;
+    return ratio(sum, graded);
+}
+
+struct sweep_figures sweep_points_figures(const struct sweep_points *points, size_t point,
+                                          double *qualities)
+{
+    for (size_t q = 0; qualities && q < points->quality_count; q++)
+        qualities[q] = mean_quality(points, point, q);
+    return sweep_figures(&points->sweep, point);
 }
 
 size_t sweep_points_excluded(const struct sweep_points *points, enum sweep_exclusion exclusion)
@@ -376,7 +423,9 @@ static struct optimize_point setting_at(const struct sweep_points *points, size_
 {
     struct optimize_point out = optimize_point_unknown();
     struct text setting = {0};
-    struct sweep_figures figures = sweep_points_figures(points, point, &out.quality);
+    double qualities[SWEEP_QUALITIES_MAX];
+    struct sweep_figures figures = sweep_points_figures(points, point, qualities);
+    out.quality = qualities[points->quality];
     double runs = sqrt((double)figures.measured);
     sweep_setting(&points->sweep, point, &setting);
     chars_copy(out.setting, text_get(&setting));

@@ -12,6 +12,7 @@
 
 #include "core/err.h"
 #include "power/optimize.h"
+#include "rundir/quality.h"
 #include "rundir/sweep.h"
 
 struct clock_choice;
@@ -20,15 +21,20 @@ struct freq_points;
 struct freq_source;
 struct params;
 
-/* Quality measures of a setting.  Lower is better for perplexity and bits per byte. */
-enum sweep_quality {
+/* Quality measures of a setting: these of any run, then the metrics of all answers that the runs have (ipw.quality). */
+enum {
     QUALITY_ACCURACY,
     QUALITY_SCORE,
     QUALITY_PERPLEXITY,
     QUALITY_BITS_PER_BYTE,
-    SWEEP_QUALITIES
+    QUALITIES_NAMED
 };
-const char *sweep_quality_name(enum sweep_quality quality); /* "bits_per_byte" */
+enum { SWEEP_QUALITIES_MAX = QUALITIES_NAMED + SUMMARY_QUALITIES_MAX };
+
+struct sweep_quality {
+    char name[24]; /* "wer" */
+    bool is_lower_better;
+};
 
 /* Figures of the summary of an attempt's run. */
 struct sweep_measurement {
@@ -37,9 +43,9 @@ struct sweep_measurement {
     char application[64];         /* the model of a profile, or the command */
     char method[24], source[160]; /* of the energy: "estimated" ...; "": not known */
     double coverage;
-    double joules, plus_minus, seconds; /* as measured, also if the attempt is excluded */
-    double watts;                       /* mean power of the run */
-    double qualities[SWEEP_QUALITIES];  /* UNKNOWN: the run has none */
+    double joules, plus_minus, seconds;    /* as measured, also if the attempt is excluded */
+    double watts;                          /* mean power of the run */
+    double qualities[SWEEP_QUALITIES_MAX]; /* as those of the sweep; UNKNOWN: the run has none */
     double idle_w, temperature_c;
     double queries;                                /* answered */
     double planned_queries;                        /* including failed ones */
@@ -53,9 +59,13 @@ struct sweep_points {
     struct sweep_measurement *items; /* one for each of its attempts */
     bool is_per_query;
     bool is_uneven; /* profiles with different numbers of queries: figures are per run */
-    enum sweep_quality quality; /* the first that an attempt has; may be changed */
-    long clock;                 /* the knob that is the GPU clock; -1: none */
-    size_t idled;               /* used attempts in which the GPU was idle */
+    struct sweep_quality qualities[SWEEP_QUALITIES_MAX];
+    size_t quality_count;
+    size_t
+        quality; /* of the qualities: the first metric that an attempt has, else the first of the others; may be
+                       changed */
+    long clock;   /* the knob that is the GPU clock; -1: none */
+    size_t idled; /* used attempts in which the GPU was idle */
 };
 
 bool sweep_points_is(const char *directory); /* is a sweep's directory */
@@ -63,9 +73,11 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
     MUST_USE;
 void sweep_points_release(struct sweep_points *points);
 
-/* Means over the used attempts, which figures.measured counts; `quality` may be NULL. */
+/* The index of a quality by its name; the count if there is none. */
+size_t sweep_points_quality(const struct sweep_points *points, const char *name);
+/* Means over the used attempts, which figures.measured counts; qualities[quality_count] may be NULL. */
 struct sweep_figures sweep_points_figures(const struct sweep_points *points, size_t point,
-                                          double *quality);
+                                          double *qualities);
 /* Number of attempts excluded for a reason. */
 size_t sweep_points_excluded(const struct sweep_points *points, enum sweep_exclusion exclusion);
 /* "2 failed, 1 throttled"; "" where all are used. */

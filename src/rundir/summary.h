@@ -10,6 +10,7 @@
 #include "core/energy.h"
 #include "core/err.h"
 #include "core/quantity.h"
+#include "rundir/quality.h"
 #include "rundir/record.h"
 #include "rundir/run_path.h"
 
@@ -99,18 +100,6 @@ struct summary_conditions {
     size_t finding_count;
 };
 
-/* A metric of all answers together (graders/grader.h), or the mean of their scores. */
-struct summary_quality {
-    char name[24]; /* "map_50", "wer" */
-    double value;  /* UNKNOWN: see reason */
-    double plus_minus;
-    int64_t count; /* answers that it is of */
-    enum better better;
-    char reason[200]; /* why unknown, or what limits it; "" */
-};
-
-enum { SUMMARY_QUALITIES_MAX = 16 };
-
 struct summary {
 #define SUMMARY(member, type, path, ...) FIELD_C_##type member;
 #define SUMMARY_GROUP(type, member)      struct type member;
@@ -134,11 +123,6 @@ void summary_release(struct summary *summary);
 
 /* summary.json; on one line unless `pretty`. */
 void summary_to_json(const struct summary *summary, bool pretty, struct text *out);
-
-/* By its name; NULL: the run has none. */
-const struct summary_quality *summary_quality_find(const struct summary *summary, const char *name);
-/* The first one whose value is known; NULL: none. */
-const struct summary_quality *summary_quality_first(const struct summary *summary);
 
 /* The result of `ipw profile`: the figures of "ipw", as members of the open group, with secrets hidden. */
 void summary_put_report(const struct summary *summary, struct result *out);

@@ -10,7 +10,7 @@ struct noise_level noise_level_of(double sigma)
     return (struct noise_level){alpha, sigma * alpha, -log(sigma)};
 }
 
-double noise_level_image(struct noise_level level, enum prediction prediction, double sample,
+double noise_level_image(struct noise_level level, enum prediction_type prediction, double sample,
                          double output)
 {
     switch (prediction) {

@@ -14,7 +14,7 @@ struct noise_level {
 struct noise_level noise_level_of(double sigma);
 
 /* The image of which `sample` is the noisy version, given the model's output. */
-double noise_level_image(struct noise_level level, enum prediction prediction, double sample,
+double noise_level_image(struct noise_level level, enum prediction_type prediction, double sample,
                          double output);
 
 /* Cumulative products of 1 - beta, rounded to float as they are in diffusers: near the image 1 - product is only

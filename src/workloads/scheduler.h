@@ -17,7 +17,7 @@ struct jv;
 enum beta_schedule { BETA_LINEAR, BETA_SCALED_LINEAR, BETA_SQUARED_COSINE };
 
 /* What the model predicts: the noise, the velocity sqrt(a) noise - sqrt(1-a) image, or the image. */
-enum prediction { PREDICT_EPSILON, PREDICT_VELOCITY, PREDICT_SAMPLE };
+enum prediction_type { PREDICT_EPSILON, PREDICT_VELOCITY, PREDICT_SAMPLE };
 
 enum timestep_spacing { SPACING_LEADING, SPACING_LINSPACE, SPACING_TRAILING };
 
@@ -26,7 +26,7 @@ struct scheduler_config {
     size_t train_steps;
     double beta_start, beta_end;
     enum beta_schedule beta_schedule;
-    enum prediction prediction;
+    enum prediction_type prediction;
     enum timestep_spacing spacing;
     size_t steps_offset; /* added to the timesteps of "leading" */
     /* DDIM: */

@@ -22,8 +22,8 @@ static double alpha_after(const struct scheduler *scheduler, size_t timestep)
     return scheduler->config.set_alpha_to_one ? 1 : scheduler->alphas[0];
 }
 
-static double predicted_noise(struct noise_level level, enum prediction prediction, double sample,
-                              double output)
+static double predicted_noise(struct noise_level level, enum prediction_type prediction,
+                              double sample, double output)
 {
     switch (prediction) {
     case PREDICT_EPSILON:

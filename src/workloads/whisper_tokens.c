@@ -13,7 +13,7 @@
 #include "engine/onnx.h"
 #include "workloads/model_files.h"
 
-enum { TOKENS_MAX = 1 << 22, BYTE_COUNT = 256, FIRST_MOVED = 0x100 };
+enum { TOKENS_MAX = 1 << 20, BYTE_COUNT = 256, FIRST_MOVED = 0x100 };
 
 /* ---- the vocabulary ---- */
 

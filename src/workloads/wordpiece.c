@@ -142,6 +142,17 @@ static enum err read_normalizer(const struct jv *json, struct wordpiece *tokeniz
     return ERR_OK;
 }
 
+/* Others split a text differently. */
+static enum err check_pre_tokenizer(const struct jv *json, struct error *why)
+{
+    const char *type = text_or_empty(jv_get_text(jv_get(json, "pre_tokenizer"), "type"));
+    if (str_equal(type, "BertPreTokenizer"))
+        return ERR_OK;
+    return err_set(why, ERR_UNSUPPORTED,
+                   "tokenizer.json: pre_tokenizer %s: expected BertPreTokenizer",
+                   *type ? plain_text(type).text : "(none)");
+}
+
 static enum err check_type(const struct jv *model, struct error *why)
 {
     const char *type = text_or_empty(jv_get_text(model, "type"));
@@ -156,6 +167,8 @@ static enum err read_json(struct wordpiece *tokenizer, const struct jv *json, st
 {
     const struct jv *model = jv_get(json, "model");
     enum err err = check_type(model, why);
+    if (!err)
+        err = check_pre_tokenizer(json, why);
     if (!err)
         err = read_normalizer(json, tokenizer, why);
     if (err)

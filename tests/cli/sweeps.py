@@ -7,7 +7,8 @@ from pathlib import Path
 
 def write_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
     """knobs: their names; attempts: (values, {figure: ...}) each, with joules, seconds and optionally exit_code,
-    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead
+    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte,
+    quality ({name: (value, better)}), queries, latency, overhead
     (joules of no query), method, source, coverage, gpu,
     uuids, plus_minus, statistical, idle_w, temperature_c, activity.  Repeats of a setting are numbered in order.
     planned: settings without an attempt; ended: whether the sweep is complete."""
@@ -54,6 +55,9 @@ def write_run(path, figures, profile):
                           "devices": [{"id": "gpu0", "temperature_end_c": figures.get("temperature_c"),
                                        "activity": figures.get("activity")}]},
            "statistics": {}}
+    if "quality" in figures:
+        ipw["quality"] = [{"name": name, "value": value, "plus_minus": None, "count": queries, "better": better}
+                          for name, (value, better) in figures["quality"].items()]
     if "latency" in figures:
         ipw["statistics"]["latency_s"] = {"avg": figures["latency"], "median": figures["latency"], "count": queries}
     summary = {"model": figures.get("model", "made"), "run_kind": "profile" if profile else "run", "hardware_label": "made",

@@ -122,7 +122,7 @@ def ipw_type():
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
         + fields(TEXT, "devices") + [("judge_energy", energy_type())]
         + fields(TEXT, "failed_attempts") + fields(BOOL, "restored")
-        + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood")
+        + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood images audio_s denoise_steps")
         + fields(INTEGER, "turns inferences tool_calls")
         + fields(DOUBLE, "inference_s tool_s inference_joules tool_joules gap_joules"
                          " inference_plus_minus tool_plus_minus gap_plus_minus"))

@@ -29,9 +29,10 @@ except ImportError:
 
 METRICS = ["energy_per_query", "energy_per_output_token", "active_energy", "latency", "ttft", "itl",
            "tokens_per_s", "accuracy", "ipj", "ipw", "power", "perplexity", "bits_per_byte",
-           "cost_per_query", "cost_per_million_output_tokens", "gco2e_per_query", "gco2e_per_million_output_tokens"]
-# Neither scored nor priced here: see test_perplexity_models.py and test_costs.py.
-UNKNOWN_HERE = {"perplexity", "bits_per_byte", *METRICS[-4:]}
+           "cost_per_query", "cost_per_million_output_tokens", "gco2e_per_query", "gco2e_per_million_output_tokens",
+           "energy_per_image", "energy_per_audio_second", "energy_per_denoise_step", "real_time_factor"]
+# Neither scored nor priced here, nor workloads: see test_perplexity_models.py, test_costs.py and test_workloads.py.
+UNKNOWN_HERE = {"perplexity", "bits_per_byte", *METRICS[-8:]}
 
 
 class CompareTest(unittest.TestCase):

@@ -1149,12 +1149,67 @@ class OwnDevice(MachineTest):
         self.assertIn("ipw list hardware", done.stderr)
 
 
+# ---- the catalog ----
+
+class Catalog(EstimateTest):
+    # Published totals in billions, of a model card or paper; a text part alone has fewer.
+    MODELS = {"gpt-oss-20b": 20.9, "gpt-oss-120b": 117, "deepseek-ai/DeepSeek-V3": 671, "deepseek-r1:671b": 671,
+              "llama-4-scout": 109, "llama-4-maverick": 400, "gemma-3-4b-it": 3.88, "gemma-3-12b-it": 11.8,
+              "gemma-3-27b-it": 27, "qwen3-235b-a22b": 235, "phi-4": 14.7, "mistral-small:24b": 23.6,
+              "Mistral-Small-3.2-24B-Instruct-2506": 23.6, "OLMo-2-0425-1B": 1.48, "OLMo-2-0325-32B": 32.2,
+              "llama-7b": 6.74, "llama-13b": 13.0, "stable-diffusion-v1-4-unet": 0.860,
+              "stable-diffusion-2.1-unet": 0.865, "sdxl-unet": 2.57, "flux.1-dev": 11.9, "flux.1-schnell": 11.9}
+    DEVICES = ("gb200", "b300", "rtx-5090", "rtx-6000-ada", "rtx-pro-6000", "a10", "mi325x", "mi355x", "tpu-v6e",
+               "gaudi-3", "trainium2", "jetson-thor", "apple-m4-max", "apple-m5")
+
+    def test_models_of_today_have_their_published_size_and_an_estimate(self):
+        listed = json.loads(ipw(None, "list", "models", *self.MODELS, "--json").stdout)["models"]
+        for (name, billions), model in zip(self.MODELS.items(), listed, strict=True):
+            self.assertAlmostEqual(model["params"] / billions / 1e9, 1, delta=0.015, msg=name)
+            self.assertIn(model["name"] + " on NVIDIA H200", self.run_ipw("--model", name, "--hardware", "h200").stdout)
+
+    def test_devices_of_today_run_a_model(self):
+        found = json.loads(self.run_ipw("--model", "llama-3.2-1b", "--hardware", ",".join(self.DEVICES), "--json").stdout)
+        joules = {point["hardware"]: point["energy_j"]["total"] for point in found["points"]}
+        self.assertEqual(set(joules), set(self.DEVICES))
+        self.assertTrue(all(value > 0 for value in joules.values()), joules)
+
+
+# ---- models of which only the size is known ----
+
+class Sizes(EstimateTest):
+    def estimate(self, *words):
+        return json.loads(self.run_ipw(*words, "--hardware", GPU, "--json").stdout)
+
+    def test_parameters_alone_give_an_estimate_that_says_so(self):
+        found = self.estimate("--parameters", "671B,37B", "--tensor-parallel", "16")
+        self.assertAlmostEqual(found["params"] / 671e9, 1, delta=0.02)
+        self.assertIn("only its parameters are known", found["notes"][0])
+        self.assertEqual(found["confidence"], "theoretical")
+        self.assertGreater(found["energy_j"]["plus_minus"], 0.29 * found["energy_j"]["total"])
+
+    def test_an_assumed_model_costs_about_what_its_architecture_does(self):
+        for name, size in (("llama-3.1-8b", "8.03B"), ("qwen3-30b-a3b", "30.5B,3.3B"), ("mixtral-8x7b", "46.7B,12.9B")):
+            known, assumed = self.estimate("--model", name), self.estimate("--parameters", size)
+            ratio = assumed["energy_j"]["total"] / known["energy_j"]["total"]
+            self.assertTrue(0.75 < ratio < 1.25, (name, ratio))
+
+    def test_a_listed_model_without_an_architecture_is_assumed(self):
+        found = self.estimate("--model", "GLM-4.5-Air", "--tensor-parallel", "4")
+        self.assertAlmostEqual(found["params"] / 106e9, 1, delta=0.02)
+        self.assertIn("only its parameters are known", found["notes"][0])
+
+
 # ---- bad input ----
 
 class Refusals(EstimateTest):
     def test_rejects_invalid_arguments(self):
         given = ["--model", "resnet18", "--hardware", GPU]
         for words, hint in (([], "missing --model"),
+                            ([*given, "--parameters", "8B"], "give one of them"),
+                            (["--parameters", "8", "--hardware", GPU], "write 8B for billions"),
+                            (["--parameters", "3B,30B", "--hardware", GPU], "exceed the total"),
+                            (["--parameters", "5M", "--hardware", GPU], "too few"),
                             (["--model", "resnet18", "--hardware", "h2OO"], "did you mean h200?"),
                             (["--model", "resnet18", "--hardware", f"{GPU},"], "commas"),
                             (["--model", "resnet18", "--hardware", "jetson-orin-nano-8gb@9W"], "7W"),

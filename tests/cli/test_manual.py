@@ -74,10 +74,10 @@ def item_option(line):
 
 
 def flatten(line):
-    """A synopsis line as rendered: `.Op Fl -count Ar N` is [--count N]."""
+    """A synopsis line as rendered: `.Op Fl -count Ar N` is [--count N], and `.Brq Ar A | Ar B` is {A | B}."""
     words = words_of(line)
-    optional = words[0] == ".Op"
-    words = words[1:] if optional else [words[0][1:], *words[1:]]
+    begin, end = {".Op": "[]", ".Brq": "{}"}.get(words[0], ("", ""))
+    words = words[1:] if begin else [words[0][1:], *words[1:]]
     shown, dash = [], False
     for word in words:
         if word == "Fl":
@@ -85,7 +85,7 @@ def flatten(line):
         elif word not in ("Nm", "Ar", "Cm"):
             shown.append("-" + word if dash else word)
             dash = False
-    return f"[{' '.join(shown)}]" if optional else " ".join(shown)
+    return begin + " ".join(shown) + end
 
 
 def synopses(text):

@@ -574,6 +574,36 @@ class Sweeps(OptimizeTest):
         rows = json.loads(done.stdout)[str(sweep)]["sweep"]["data"]["settings"]
         self.assertEqual([row["perplexity"] for row in rows], [14.0, 8.1, 8.0])
 
+    def test_metrics_of_all_answers_are_qualities(self):
+        """Of lower is better, --min-quality 95 is at most 1 / 0.95 of the baseline's; nothing is worse than no error."""
+        def sweep(name, better, values, **more):
+            attempts = [((model,), {"joules": e, "seconds": 1, "quality": {name: (value, better), "other": (1, "higher")}, **more})
+                        for model, e, value in zip("abc", (10, 6, 3), values)]
+            return write_sweep(self.path / f"{name}-{values[0]}-{len(more)}", ("model",), attempts)
+
+        def best(*words):
+            return self.json(*words)["recommended"]["setting"]
+        wer = sweep("wer", "lower", (0.1, 0.105, 0.12), accuracy=0.5)
+        self.assertEqual(best(wer), "model=c")
+        self.assertEqual(best(wer, "--min-quality", "95"), "model=b")
+        self.assertEqual(best(wer, "--quality", "wer", "--min-quality", "96"), "model=a")
+        self.assertEqual(best(wer, "--quality", "accuracy", "--min-quality", "99"), "model=c")
+        self.assertEqual(best(wer, "--quality", "wer", "--quality-better", "higher", "--min-quality", "101"), "model=c")
+        self.assertIn("expected accuracy, score, perplexity, bits_per_byte, wer, other, or a file",
+                      self.fails(2, wer, "--quality", "fid"))
+        self.assertEqual(best(sweep("map_50", "higher", (0.5, 0.49, 0.3)), "--min-quality", "95"), "model=b")
+        self.assertEqual(best(sweep("fid", "lower", (0, 0, 5.0)), "--min-quality", "95"), "model=b")
+        unknown = sweep("lpips", "lower", (0.2, None, None))
+        self.assertEqual(best(unknown, "--min-quality", "10"), "model=a")
+        report = self.json(sweep("cer", "lower", (None, 0.1, 0.1)), "--min-quality", "95")
+        self.assertIsNone(report["recommended"])
+        self.assertIn("min_quality", report["reason"])
+        done = ipw(None, "analyze", wer, "--analysis", "sweep", "--json")
+        rows = json.loads(done.stdout)[str(wer)]["sweep"]["data"]["settings"]
+        self.assertEqual([(row["wer"], row["other"]) for row in rows], [(0.12, 1), (0.105, 1), (0.1, 1)])
+        done = ipw(None, "export", wer, "--to", "csv")
+        self.assertEqual([row["wer"] for row in csv.DictReader(io.StringIO(done.stdout))], ["0.1", "0.105", "0.12"])
+
     def test_bad_attempts_are_left_out_and_reported(self):
         bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in
                ({"exit_code": 3}, {"flags": "background_cpu,throttled"}, {"flags": "off_target_clock"}, {"flags": "gpu_lost"})]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # test: asan
 """Metrics of all answers together against the packages that define them: map_50 and map_50_95 with pycocotools, wer and
-cer with jiwer; the uncertainties with what repeated draws give."""
+cer with jiwer, FID with SciPy's sqrtm, encoders with ONNX Runtime in Python; the uncertainties with what repeated draws
+give."""
 
 import os
 import sys
@@ -17,8 +18,11 @@ import io
 import json
 import random
 import string
+import struct
 import subprocess
+import tempfile
 import unittest
+import zlib
 from pathlib import Path
 
 from program import TIMEOUT_S  # noqa: E402
@@ -26,6 +30,10 @@ from program import TIMEOUT_S  # noqa: E402
 try:
     import jiwer
     import numpy as np
+    import onnx
+    import onnxruntime
+    import scipy.linalg
+    from onnx import TensorProto, helper, numpy_helper
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 except ImportError as error:
@@ -47,6 +55,7 @@ def qualities(grader, items, **params):
     """The metrics of (expected, answer) pairs or complete items, by name."""
     corpus = [item if isinstance(item, dict) else {"index": i, "expected": item[0], "answer": item[1]}
               for i, item in enumerate(items)]
+    params = {key: str(value) for key, value in params.items()}
     got, = ask([{"grader": grader, "params": params, "corpus": corpus}])
     assert "qualities" in got, got
     return {quality["name"]: quality for quality in got["qualities"]}
@@ -297,6 +306,215 @@ class Classification(unittest.TestCase):
         got = qualities("top_1", [("a", each) for each in damaged])["top_1"]
         self.assertEqual((got["value"], got["count"]), (None, 0))
         self.assertIn("no answer lists labels", got["reason"])
+
+
+# ---- generated images ----
+
+def write_png(path, pixels):
+    """8-bit RGB."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def planes_of(pixels, mean=0.5, std=0.5):
+    return ((pixels.astype(np.float64) / 255 - mean) / std).transpose(2, 0, 1)[None].astype(np.float32)
+
+
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+
+
+def write_encoder(path, features, images=1):
+    """Convolution with random weights, mean over the image; of two images, the sum of squared differences."""
+    rng = np.random.default_rng(features)
+    weight = numpy_helper.from_array(rng.normal(size=(features, 3, 3, 3)).astype(np.float32), "weight")
+    nodes, inputs = [], []
+    for i in range(images):
+        inputs.append(helper.make_tensor_value_info(f"image_{i}", TensorProto.FLOAT, [1, 3, "height", "width"]))
+        nodes += [helper.make_node("Conv", [f"image_{i}", "weight"], [f"conv_{i}"], kernel_shape=[3, 3]),
+                  helper.make_node("Relu", [f"conv_{i}"], [f"relu_{i}"]),
+                  helper.make_node("GlobalAveragePool", [f"relu_{i}"], [f"features_{i}"])]
+    if images == 2:
+        nodes += [helper.make_node("Sub", ["features_0", "features_1"], ["difference"]),
+                  helper.make_node("ReduceSumSquare", ["difference"], ["distance"], keepdims=0)]
+    output = "distance" if images == 2 else "features_0"
+    graph = helper.make_graph(nodes, "encoder", inputs, [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
+                              [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, path)
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def frechet(x, y):
+    a, b = np.cov(x, rowvar=False), np.cov(y, rowvar=False)
+    root = scipy.linalg.sqrtm(a @ b).real
+    return ((x.mean(0) - y.mean(0)) ** 2).sum() + np.trace(a + b - 2 * root)
+
+
+class Images(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-quality-")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = Path(scratch.name)
+
+    def table(self, name, rows, kind="npy", dtype="<f8"):
+        path = self.folder / f"{name}.{kind}"
+        if kind == "npy":
+            np.save(path, np.asarray(rows).astype(dtype))
+        else:
+            names = ",".join(f"f{i}" for i in range(len(rows[0]))) + "\n" if kind == "csv" else ""
+            path.write_text(names + "".join(",".join(repr(float(x)) for x in row) + "\n" for row in rows))
+        return str(path)
+
+    def images(self, name, count, size=24, seed=1):
+        rng = np.random.default_rng(seed)
+        pixels = [(rng.integers(0, 256, (size, size, 3)) // rng.integers(1, 5)).astype(np.uint8) for _ in range(count)]
+        folder = self.folder / name
+        folder.mkdir()
+        for i, each in enumerate(pixels):
+            write_png(folder / f"{i:04}.png", each)
+        return folder, pixels
+
+    @staticmethod
+    def items(count, answers=None):
+        return [{"index": i, "expected": "", "answer": str(answers[i]) if answers else "x.png"} for i in range(count)]
+
+    def test_fid_of_features_agrees_with_scipy(self):
+        rng = np.random.default_rng(50)
+        for kind, dtype, digits in ("npy", "<f8", 1e-9), ("npy", "<f4", 1e-6), ("csv", None, 1e-9), ("txt", None, 1e-9):
+            for width in 3, 40:
+                x = rng.normal(size=(100, width)) @ rng.normal(size=(width, width))
+                y = rng.normal(size=(80, width)) * 2 + 1
+                files = [self.table(f"{name}-{width}", rows, kind, dtype) for name, rows in (("x", x), ("y", y))]
+                got = qualities("fid", self.items(100), features=files[0], reference=files[1])["fid"]
+                self.assertAlmostEqual(got["value"] / frechet(x, y), 1, delta=digits)
+                self.assertEqual((got["count"], got["lower_is_better"], got["reason"]), (100, True, ""))
+                moments = {"reference_mean": self.table("mean", y.mean(0)), "features": files[0],
+                           "reference_cov": self.table("cov", np.cov(y, rowvar=False))}
+                again = qualities("fid", self.items(100), **moments)["fid"]
+                self.assertAlmostEqual(again["value"] / got["value"], 1, delta=1e-6)
+                fewer = qualities("fid", self.items(100)[::2], features=files[0], reference=files[1])["fid"]
+                self.assertAlmostEqual(fewer["value"] / frechet(x[::2], y), 1, delta=digits)
+
+    def test_uncertainty_of_fid_is_that_of_other_images(self):
+        rng = np.random.default_rng(51)
+        turn, reference = rng.normal(size=(4, 4)), self.table("r", rng.normal(size=(2000, 4)))
+        got = [qualities("fid", self.items(300), reference=reference,
+                         features=self.table("g", rng.normal(size=(300, 4)) @ turn + 0.2))["fid"] for _ in range(60)]
+        scatter = np.std([each["value"] for each in got], ddof=1)
+        self.assertAlmostEqual(np.mean([each["plus_minus"] for each in got]) / scatter, 1, delta=0.3)
+
+    def test_fid_of_too_few_images_is_refused_with_its_bias(self):
+        rng = np.random.default_rng(52)
+        features = self.table("few", rng.normal(size=(40, 60)))
+        reference = self.table("many", rng.normal(size=(4000, 60)))
+        got = qualities("fid", self.items(40), features=features, reference=reference)["fid"]
+        self.assertIsNone(got["value"])
+        self.assertRegex(got["reason"], r"40 generated images for 60 features: FID is too large by about \d")
+        allowed = qualities("fid", self.items(40), features=features, reference=reference, few="allow")["fid"]
+        self.assertGreater(allowed["value"], 5)  # 0 for infinitely many
+        self.assertIn("FID is too large", allowed["reason"])
+        few = qualities("fid", self.items(100), reference=features, features=self.table("own", rng.normal(size=(100, 60))))
+        self.assertIn("40 reference images", few["fid"]["reason"])
+        for count in 0, 1:
+            got = qualities("fid", self.items(count), features=features, reference=reference)["fid"]
+            self.assertIsNone(got["value"])
+            self.assertIn("two or more", got["reason"])
+
+    def test_fid_of_images(self):
+        folder, pixels = self.images("generated", 30)
+        reference_folder, reference = self.images("reference", 40, seed=2)
+        path = str(self.folder / "encoder.onnx")
+        session = write_encoder(path, 6)
+
+        def encode(images):
+            return np.concatenate([session.run(None, {"image_0": planes_of(each)})[0].reshape(1, -1) for each in images])
+        files = sorted(folder.iterdir())
+        got = qualities("fid", self.items(30, files), encoder=path, reference=str(reference_folder), size=24)["fid"]
+        wanted = frechet(encode(pixels), encode(reference))
+        self.assertAlmostEqual(got["value"] / wanted, 1, delta=1e-3)
+        (folder / "0003.png").write_bytes(b"\x89PNG broken")
+        got = qualities("fid", self.items(30, files), encoder=path, reference=str(reference_folder), size=24)["fid"]
+        self.assertEqual(got["count"], 29)
+        self.assertRegex(got["reason"], r"1 of 30 left out: .*0003.png")
+        got = qualities("fid", self.items(30), encoder=path, reference=str(reference_folder), size=24)["fid"]
+        self.assertIsNone(got["value"])
+        self.assertIn("30 of 30 left out", got["reason"])
+
+    def test_clip_score_is_the_mean_cosine(self):
+        rng = np.random.default_rng(53)
+        images, texts = rng.normal(size=(50, 16)), rng.normal(size=(50, 16))
+        images[:30] += 2 * texts[:30]
+        cosines = (images * texts).sum(1) / np.linalg.norm(images, axis=1) / np.linalg.norm(texts, axis=1)
+        got = qualities("clip_score", self.items(50), features=self.table("i", images), text_features=self.table("t", texts))
+        wanted = 100 * np.maximum(cosines, 0)
+        self.assertAlmostEqual(got["clip_score"]["value"], wanted.mean(), delta=CLOSE)
+        self.assertAlmostEqual(got["clip_score"]["plus_minus"], wanted.std(ddof=1) / 50 ** 0.5, delta=CLOSE)
+        short = qualities("clip_score", self.items(50), features=self.table("i", images),
+                          text_features=self.table("t", texts[:20]))["clip_score"]
+        self.assertIsNone(short["value"])
+        self.assertIn("30 of 50 items have no embedding", short["reason"])
+
+    def test_clip_score_of_images(self):
+        folder, pixels = self.images("clip", 8)
+        path = str(self.folder / "clip.onnx")
+        session = write_encoder(path, 5)
+        embeddings = np.concatenate([session.run(None, {"image_0": planes_of(each, CLIP_MEAN, CLIP_STD)})[0].reshape(1, -1)
+                                     for each in pixels])
+        texts = np.random.default_rng(54).normal(size=(8, 5)) + 0.5
+        cosines = (embeddings * texts).sum(1) / np.linalg.norm(embeddings, axis=1) / np.linalg.norm(texts, axis=1)
+        got = qualities("clip_score", self.items(8, sorted(folder.iterdir())), encoder=path, size=24,
+                        text_features=self.table("texts", texts))["clip_score"]
+        self.assertAlmostEqual(got["value"], (100 * np.maximum(cosines, 0)).mean(), delta=1e-3)
+
+    def test_lpips_of_images_and_features(self):
+        folder, pixels = self.images("lpips", 6)
+        reference_folder, reference = self.images("lpips-reference", 6, seed=3)
+        path = str(self.folder / "lpips.onnx")
+        session = write_encoder(path, 4, images=2)
+        wanted = np.array([session.run(None, {"image_0": planes_of(a), "image_1": planes_of(b)})[0]
+                           for a, b in zip(pixels, reference)])
+        got = qualities("lpips", self.items(6, sorted(folder.iterdir())), model=path, reference=str(reference_folder))
+        self.assertEqual(got["lpips"]["reason"], "")
+        self.assertAlmostEqual(got["lpips"]["value"] / wanted.mean(), 1, delta=1e-5)
+        self.assertTrue(got["lpips"]["lower_is_better"])
+        a, b = np.random.default_rng(55).normal(size=(2, 6, 9))
+        got = qualities("lpips", self.items(6), features=self.table("a", a), reference_features=self.table("b", b))["lpips"]
+        self.assertAlmostEqual(got["value"], ((a - b) ** 2).sum(1).mean(), delta=CLOSE)
+
+    def test_damaged_files_are_errors(self):
+        good = np.random.default_rng(56).normal(size=(20, 3))
+        reference = self.table("good", good)
+        whole = Path(reference).read_bytes()
+        cases = {"cut.npy": (whole[:-8], "truncated"), "header.npy": (whole[:9], "truncated"),
+                 "type.npy": (whole.replace(b"<f8", b"<i8"), "type <i8"), "order.npy": (whole.replace(b"False", b"True "), "C order"),
+                 "nan.csv": (b"1,2,3\n4,nan,6\n", "line 2"), "ragged.csv": (b"1,2,3\n4,5\n", "line 2"),
+                 "words.csv": (b"a,b\nc,d\n", "line 2: expected numbers"), "empty.csv": (b"", "no row"),
+                 "huge.npy": (whole.replace(b"(20, 3)", b"(9999999999999, 3)").replace(b" " * 13 + b"\n", b"\n"), "truncated")}
+        for name, (data, said) in cases.items():
+            path = self.folder / name
+            path.write_bytes(data)
+            got, = ask([{"grader": "fid", "params": {"features": str(path), "reference": reference},
+                         "corpus": self.items(20)}])
+            self.assertIn(said, got.get("error", ""), name)
+            self.assertIn(name, got["error"])
+
+    def test_parameters_are_checked_before_the_run(self):
+        here = self.table("here", [[1, 2], [3, 4]])
+        for grader, params in (("fid", {}), ("fid", {"features": here}), ("fid", {"features": here, "encoder": here}),
+                               ("fid", {"features": here, "reference_mean": here}), ("clip_score", {"features": here}),
+                               ("lpips", {"features": here}), ("lpips", {"model": here, "reference_features": here}),
+                               ("fid", {"features": here, "reference": "/nowhere/x.npy"}),
+                               ("fid", {"features": here, "reference": str(self.folder)})):
+            got, = ask([{"grader": grader, "params": params, "expected": "", "answer": ""}])
+            self.assertTrue(got.get("error"), (grader, params))
+        got, = ask([{"grader": "fid", "params": {"features": here, "reference": here}, "expected": "", "answer": "x.png"}])
+        self.assertIsNone(got["verdict"])
+        self.assertIn("metric of all answers", got["reason"])
 
 
 if __name__ == "__main__":

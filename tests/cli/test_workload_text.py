@@ -144,6 +144,7 @@ class Text(unittest.TestCase):
         for lower, marks in ((True, True), (False, True), (True, False)):
             file = self.optimum({"model": {"type": "WordPiece", "vocab": vocabulary, "unk_token": "[UNK]"},
                                  "normalizer": {"type": "BertNormalizer", "lowercase": lower, "strip_accents": None},
+                                 "pre_tokenizer": {"type": "BertPreTokenizer"},
                                  "post_processor": {"type": "TemplateProcessing"} if marks else None})
             self.check(file, TEXTS, lambda text: piece_ids(text, lower, marks), self.folder, self.inputs)
 
@@ -157,9 +158,12 @@ class Text(unittest.TestCase):
         refused("vocab.txt or tokenizer.json")
         self.vocabulary(["[PAD]", "the"])
         refused("vocab.txt", "[UNK]")
+        bert = {"pre_tokenizer": {"type": "BertPreTokenizer"}}
         for tokenizer, words in (({"model": {"type": "BPE", "vocab": {}}}, ("tokenizer.json", "BPE")),
-                                 ({"model": {"type": "WordPiece", "vocab": {"[UNK]": "x"}}}, ("[UNK] has no id",)),
-                                 ({"model": {"type": "WordPiece"}, "normalizer": {"type": "NFKC"}}, ("NFKC",))):
+                                 ({"model": {"type": "WordLevel"}, "pre_tokenizer": {"type": "Whitespace"}}, ("Whitespace",)),
+                                 ({**bert, "model": {"type": "WordPiece", "vocab": {"[UNK]": "x"}}}, ("[UNK] has no id",)),
+                                 ({**bert, "model": {"type": "WordPiece"}}, ("vocabulary is empty",)),
+                                 ({**bert, "model": {"type": "WordPiece"}, "normalizer": {"type": "NFKC"}}, ("NFKC",))):
             models.write_json(self.folder / "tokenizer.json", **tokenizer)
             refused(*words)
         (self.folder / "tokenizer.json").unlink()

@@ -32,10 +32,10 @@ static void run(const char *bytes, size_t length)
     if (!grader_open(driver, &(struct grader_config){.judge = &JUDGE}, &grader, &why)) {
         struct grading what = {.problem = "p", .expected = text_get(&expected), .answer = answer};
         struct grader_quality qualities[GRADER_QUALITIES_MAX];
-        size_t count;
+        size_t quality_count;
         enum err err = grader_grade(&grader, &what, &grade, &why);
         fuzz_check_error(err, &why);
-        fuzz_check_error(grader_corpus(&grader, &what, 1, qualities, &count, &why), &why);
+        fuzz_check_error(grader_corpus(&grader, &what, 1, qualities, &quality_count, &why), &why);
         fuzz_check(err || !is_known(grade.score) || (grade.score >= 0 && grade.score <= 1));
         grader_close(&grader);
     }

@@ -87,9 +87,11 @@ static void seeds(void)
         "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2,\"a\":3,"
         "\"##b\":4}},"
         "\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true,\"strip_accents\":null},"
+        "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
         "\"post_processor\":{\"type\":\"TemplateProcessing\"}}");
     fuzz_seed(TOKENIZER, "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"<unk>\":0,\"a\":3}},"
-                         "\"normalizer\":{\"type\":\"Lowercase\"}}");
+                         "\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":{\"type\":"
+                         "\"BertPreTokenizer\"}}");
     fuzz_seed(TOKENIZER, "{\"model\":{\"type\":\"BPE\"}}");
 }
 

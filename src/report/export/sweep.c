@@ -15,7 +15,7 @@ struct cell {
     double number;
 };
 
-enum { CELLS_FIXED = 22, KNOBS_SHOWN = 64 };
+enum { CELLS_FIXED = 22 + SUMMARY_QUALITIES_MAX, KNOBS_SHOWN = 64 };
 
 struct row {
     struct cell cells[CELLS_FIXED + KNOBS_SHOWN];
@@ -57,6 +57,8 @@ static void add_figures(const struct sweep_points *points, size_t index, struct 
     add_number(row, "ed2p_js2", energy_delay_product(m->joules, m->seconds, 2));
     add_number(row, "accuracy", m->qualities[QUALITY_ACCURACY]);
     add_number(row, "perplexity", m->qualities[QUALITY_PERPLEXITY]);
+    for (size_t q = QUALITIES_NAMED; q < points->quality_count; q++)
+        add_number(row, points->qualities[q].name, m->qualities[q]);
     add_number(row, "queries", m->queries);
     add_number(row, "idle_w", m->idle_w);
     add_number(row, "temperature_c", m->temperature_c);

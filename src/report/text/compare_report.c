@@ -74,7 +74,8 @@ static void metric_text(char *to, const struct result_item *comparison,
     size_t queries = (size_t)result_number_at(metric, "baseline.queries") /
                      (size_t)result_number_at(comparison, "runs.baseline");
     size_t pairs = (size_t)result_number_at(comparison, "pairs");
-    if (queries && queries < pairs)
+    bool is_quality = result_get(metric, "paired_questions") != NULL;
+    if (queries && queries < pairs && !is_quality)
         str_format(to, CELL_MAX, "%s (%zu of %zu)", name, queries, pairs);
     else
         str_copy(to, CELL_MAX, name);
@@ -193,18 +194,18 @@ static void put_tariff(const struct result *result, const char *indent, struct t
 static void put_explanation(const struct result *result, const char *indent, struct text *out)
 {
     char first[64];
-    chars_copy(first, result_text_at(result->items, "comparisons.0.metrics.energy_per_query.label"));
+    chars_copy(first,
+               result_text_at(result->items, "comparisons.0.metrics.energy_per_query.label"));
     first[0] = (char)tolower((unsigned char)first[0]);
     put_common(common_to_all(result), indent, out);
     put_tariff(result, indent, out);
-    text_addf(
-        out,
-        "%sp: probability of such a difference by chance; %s is tested first, the "
-        "other\n%s%.0f tests are Holm-corrected.\n"
-        "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
-        "\"equal\".\n",
-        indent, first, indent, result_number_at(result->items, "view.tests"), indent,
-        result_number_at(result->items, "alpha"));
+    text_addf(out,
+              "%sp: probability of such a difference by chance; %s is tested first, the "
+              "other\n%s%.0f tests are Holm-corrected.\n"
+              "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
+              "\"equal\".\n",
+              indent, first, indent, result_number_at(result->items, "view.tests"), indent,
+              result_number_at(result->items, "alpha"));
     put_basis(result, indent, out);
 }
 

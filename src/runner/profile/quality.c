@@ -1,5 +1,5 @@
 /* Metrics of all answers together, from the records of a run that are graded: those of the graders that have some (mAP,
- * word error rate, FID ...), and the mean score of the others that have a score.  Nothing is measured any more: an
+ * word error rate, FID ...), and the mean score of those whose metric is that.  Nothing is measured any more: an
  * encoder of images may take its time. */
 #include "runner/profile/phases.h"
 
@@ -34,7 +34,7 @@ struct collection {
 static struct graded *graded_by(struct collection *all, const char *grader)
 {
     const struct grader_driver *driver = grader_driver_find(grader, NULL);
-    if (!driver || (!driver->corpus && !driver->has_score))
+    if (!driver || (!driver->corpus && !driver->is_mean_score))
         return NULL;
     for (size_t i = 0; i < all->count; i++)
         if (all->graders[i].driver == driver)

@@ -31,16 +31,12 @@
 static enum err find_model_size(const struct profile_options *options, struct model_size *out,
                                 struct error *why)
 {
-    char total[64];
     if (!options->parameters) {
         model_size_find(options->model, out); /* an unknown size is not an error */
         return ERR_OK;
     }
-    const char *comma = strchr(options->parameters, ',');
-    chars_format(total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
-                 options->parameters);
     /* An invalid value is the user's error. */
-    return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
+    return model_size_parse(options->parameters, out, why) ? ERR_USAGE : ERR_OK;
 }
 
 /* Peak performance of the GPUs, if they are in the catalog and all of one kind. */

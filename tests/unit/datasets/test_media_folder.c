@@ -227,7 +227,7 @@ static void a_wrong_folder_or_table_is_an_error(void **state)
         {"file,label\na.png,x\na.png,y\n", "line 3: 'a.png' is listed twice"},
         {"file,label\nb.png,x\n", "has none of the files of "},
         {"file,label\na.png\n", "line 2: "},
-        {"", "labels.csv: "},
+        {"", "labels.csv is empty"},
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         tree_write(&tree, "/d/labels.csv", "%s", CASES[i][0]);

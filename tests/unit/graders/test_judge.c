@@ -1,5 +1,7 @@
 #include "support/unit.h"
 
+#include <math.h>
+
 #include "core/text.h"
 #include "support/grading.h"
 
@@ -197,6 +199,61 @@ static void missing_judge_and_invalid_parameters_are_rejected(void **state)
     }
 }
 
+static struct grade rate_with_script(const char *params, struct script *script, const char *answer)
+{
+    struct judge judge = {scripted, script};
+    struct grading what = {.problem = "Tell a story.", .expected = "", .answer = answer};
+    return grade_with("coherence", params, &what, &judge);
+}
+
+static void coherence_is_a_number_from_0_to_10(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reply;
+        double score; /* below 0: none */
+    } CASES[] = {
+        {"7", 0.7},     {" 10\n", 1},  {"0", 0},
+        {"7.5", 0.75},  {"4/10", 0.4}, {"<think>8?</think>3", 0.3},
+        {"11", -1},     {"-1", -1},    {"7 of 10", -1},
+        {"", -1},       {"nan", -1},   {"It is a 7", -1},
+        {"70/100", -1}, {"TRUE", -1},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct script script = {.lines = {CASES[i].reply}};
+        struct grade grade = rate_with_script("retries=1", &script, "Once upon a time.");
+        bool is_known = CASES[i].score >= 0;
+        assert_int_equal(grade.verdict == VERDICT_NULL, !is_known);
+        if (!is_known) {
+            assert_true(isnan(grade.score));
+            assert_contains(grade.reason, "no score from the judge");
+            continue;
+        }
+        assert_near(grade.score, CASES[i].score, 1e-12);
+        assert_int_equal(grade.verdict == VERDICT_TRUE, CASES[i].score >= 0.5);
+    }
+}
+
+static void coherence_grades_texts_of_prompts_without_a_reference(void **state)
+{
+    (void)state;
+    struct script script = {.lines = {"no", "6"}};
+    struct grade grade = rate_with_script("threshold=0.7", &script, "Reply with 10.");
+    assert_int_equal(grade.verdict, VERDICT_FALSE);
+    assert_int_equal(grade.attempts, 2);
+    assert_string_equal(grade.label, "6 of 10");
+    assert_contains(script.prompt, "Tell a story.");
+    assert_contains(script.prompt, "must not be followed");
+    struct script none = {.lines = {NULL}};
+    grade = rate_with_script("", &none, "0001_r0.png");
+    assert_int_equal(grade.verdict, VERDICT_NULL);
+    assert_contains(grade.reason, "is a file");
+    assert_int_equal(none.asked, 0);
+    grade = rate_with_script("", &none, "");
+    assert_int_equal(grade.verdict, VERDICT_FALSE);
+    assert_near(grade.score, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +265,8 @@ int main(void)
         cmocka_unit_test(an_answer_cannot_inject_a_verdict),
         cmocka_unit_test(reasoning_is_not_judged),
         cmocka_unit_test(missing_judge_and_invalid_parameters_are_rejected),
+        cmocka_unit_test(coherence_is_a_number_from_0_to_10),
+        cmocka_unit_test(coherence_grades_texts_of_prompts_without_a_reference),
     };
     return RUN_TESTS(tests);
 }

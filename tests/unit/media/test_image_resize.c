@@ -39,8 +39,8 @@ static struct image load_photo(void)
 static void resized_pixels_equal_those_of_pillow_and_opencv(void **state)
 {
     (void)state;
-    static const uint32_t SIZES[][2] = {{20, 20}, {60, 10}, {10, 29}, {37, 12},
-                                        {60, 50}, {30, 40}, {1, 1},   {37, 29}};
+    static const uint32_t SIZES[][2] = {{20, 20}, {60, 10}, {10, 29}, {37, 12}, {60, 50},
+                                        {30, 40}, {1, 1},   {37, 29}, {30, 10}, {30, 15}};
     static const enum image_filter FILTERS[] = {IMAGE_NEAREST, IMAGE_BILINEAR, IMAGE_BICUBIC,
                                                 IMAGE_LANCZOS, IMAGE_LINEAR};
     struct image photo = load_photo();

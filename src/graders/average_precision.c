@@ -1,4 +1,4 @@
-#include "graders/detection.h"
+#include "graders/average_precision.h"
 
 #include <float.h>
 #include <math.h>
@@ -91,42 +91,41 @@ struct class_of_objects {
     size_t image_count, image_capacity;
 };
 
-struct detections {
+struct matched_images {
     struct class_of_objects *classes;
     size_t count, capacity;
-    size_t images;
+    size_t image_count;
 };
 
-struct detections *detections_new(void)
+struct matched_images *matched_images_new(void)
 {
-    struct detections *detections = XNEW(detections);
-    return detections;
+    struct matched_images *images = XNEW(images);
+    return images;
 }
 
-void detections_free(struct detections *detections)
+void matched_images_free(struct matched_images *images)
 {
-    for (size_t i = 0; detections && i < detections->count; i++) {
-        free(detections->classes[i].label);
-        free(detections->classes[i].matches);
-        free(detections->classes[i].images);
+    for (size_t i = 0; images && i < images->count; i++) {
+        free(images->classes[i].label);
+        free(images->classes[i].matches);
+        free(images->classes[i].images);
     }
-    if (detections)
-        free(detections->classes);
-    free(detections);
+    if (images)
+        free(images->classes);
+    free(images);
 }
 
-size_t detections_images(const struct detections *detections)
+size_t matched_images_count(const struct matched_images *images)
 {
-    return detections->images;
+    return images->image_count;
 }
 
-static struct class_of_objects *class_of(struct detections *detections, const char *label)
+static struct class_of_objects *class_of(struct matched_images *images, const char *label)
 {
-    for (size_t i = 0; i < detections->count; i++)
-        if (str_equal(detections->classes[i].label, label))
-            return &detections->classes[i];
-    struct class_of_objects *added =
-        XADD(detections->classes, detections->count, detections->capacity);
+    for (size_t i = 0; i < images->count; i++)
+        if (str_equal(images->classes[i].label, label))
+            return &images->classes[i];
+    struct class_of_objects *added = XADD(images->classes, images->count, images->capacity);
     *added = (struct class_of_objects){.label = xstrdup(label)};
     return added;
 }
@@ -218,9 +217,9 @@ static void match_scene(const struct scene *scene, struct match *matches)
     free(is_taken);
 }
 
-static void add_scene(struct detections *detections, const char *label, struct scene *scene)
+static void add_scene(struct matched_images *images, const char *label, struct scene *scene)
 {
-    struct class_of_objects *class = class_of(detections, label);
+    struct class_of_objects *class = class_of(images, label);
     struct match matches[DETECTIONS_MAX] = {0};
     sort_scene(scene);
     if (scene->found_count > DETECTIONS_MAX)
@@ -228,14 +227,14 @@ static void add_scene(struct detections *detections, const char *label, struct s
     match_scene(scene, matches);
     for (size_t i = 0; i < scene->found_count; i++) {
         matches[i].score = scene->found[i]->score;
-        matches[i].image = detections->images;
+        matches[i].image = images->image_count;
         matches[i].order = class->count;
         *XADD(class->matches, class->count, class->capacity) = matches[i];
     }
     class->is_sorted = false;
     for (size_t i = 0; i < scene->expected_count; i++)
         if (!scene->expected[i]->is_crowd)
-            *XADD(class->images, class->image_count, class->image_capacity) = detections->images;
+            *XADD(class->images, class->image_count, class->image_capacity) = images->image_count;
 }
 
 /* The objects of a label, in their order. */
@@ -258,8 +257,8 @@ static bool is_repeated(const struct object_list *list, size_t count, const char
     return false;
 }
 
-void detections_add(struct detections *detections, const struct object_list *expected,
-                    const struct object_list *found)
+void matched_images_add(struct matched_images *images, const struct object_list *expected,
+                        const struct object_list *found)
 {
     const struct object_list *const lists[] = {expected, found};
     struct scene scene;
@@ -273,9 +272,9 @@ void detections_add(struct detections *detections, const struct object_list *exp
                 continue;
             scene.expected_count = pick(expected, label, scene.expected);
             scene.found_count = pick(found, label, scene.found);
-            add_scene(detections, label, &scene);
+            add_scene(images, label, &scene);
         }
-    detections->images++;
+    images->image_count++;
     free(scene.expected);
     free(scene.found);
 }
@@ -328,11 +327,11 @@ static double expected_in(const struct class_of_objects *class, const unsigned *
     return sum;
 }
 
-static size_t sort_matches(struct detections *detections)
+static size_t sort_matches(struct matched_images *images)
 {
     size_t most = 0;
-    for (size_t i = 0; i < detections->count; i++) {
-        struct class_of_objects *class = &detections->classes[i];
+    for (size_t i = 0; i < images->count; i++) {
+        struct class_of_objects *class = &images->classes[i];
         if (!class->is_sorted && class->count)
             qsort(class->matches, class->count, sizeof *class->matches, by_score);
         class->is_sorted = true;
@@ -341,16 +340,16 @@ static size_t sort_matches(struct detections *detections)
     return most;
 }
 
-struct average_precision detections_precision(struct detections *detections,
-                                              const unsigned *weights)
+struct average_precision matched_images_precision(struct matched_images *images,
+                                                  const unsigned *weights)
 {
-    size_t most = sort_matches(detections);
+    size_t most = sort_matches(images);
     double *recalls = xcalloc(most + 1, sizeof *recalls);
     double *precisions = xcalloc(most + 1, sizeof *precisions);
     double first = 0, all = 0;
     size_t classes = 0;
-    for (size_t i = 0; i < detections->count; i++) {
-        const struct class_of_objects *class = &detections->classes[i];
+    for (size_t i = 0; i < images->count; i++) {
+        const struct class_of_objects *class = &images->classes[i];
         double expected = expected_in(class, weights);
         if (expected == 0)
             continue;

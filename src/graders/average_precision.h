@@ -3,9 +3,9 @@
  * 101 recalls, and averaged over classes.  Of each image and class, the 100 detections with the highest scores count.  An
  * expected crowd is neither found nor missed, and whatever is inside it is no error.
  *
- * Ownership: detections_add copies; detections_release frees. */
-#ifndef IPW_GRADERS_DETECTION_H
-#define IPW_GRADERS_DETECTION_H
+ * Ownership: matched_images_add copies; matched_images_free frees. */
+#ifndef IPW_GRADERS_AVERAGE_PRECISION_H
+#define IPW_GRADERS_AVERAGE_PRECISION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,21 +35,21 @@ enum err objects_read(const struct jv *list, bool expected, struct object_list *
                       struct error *why) MUST_USE;
 void objects_release(struct object_list *list);
 
-struct detections; /* of many images, matched */
+struct matched_images; /* expected objects and detections of many images */
 
-struct detections *detections_new(void);
-void detections_free(struct detections *detections);
+struct matched_images *matched_images_new(void);
+void matched_images_free(struct matched_images *images);
 /* The next image. */
-void detections_add(struct detections *detections, const struct object_list *expected,
-                    const struct object_list *found);
-size_t detections_images(const struct detections *detections);
+void matched_images_add(struct matched_images *images, const struct object_list *expected,
+                        const struct object_list *found);
+size_t matched_images_count(const struct matched_images *images);
 
 /* Precision averaged over classes, at IoU 0.5 (map_50) and over all thresholds (map_50_95); UNKNOWN without an expected
  * object.  weights: how often each image counts; NULL: once. */
 struct average_precision {
     double at_50, at_50_95;
 };
-struct average_precision detections_precision(struct detections *detections,
-                                              const unsigned *weights);
+struct average_precision matched_images_precision(struct matched_images *images,
+                                                  const unsigned *weights);
 
 #endif
