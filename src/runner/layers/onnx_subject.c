@@ -13,7 +13,6 @@
 #include "core/xalloc.h"
 #include "engine/onnx_inputs.h"
 #include "runner/layers/campaign.h"
-#include "runner/layers/node_join.h"
 #include "runner/layers/node_trace.h"
 
 enum {
