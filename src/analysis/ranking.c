@@ -135,10 +135,12 @@ static void name_and_mark(struct run_ranking *all, size_t letters)
     size_t count = all->settings->count;
     const struct run_point **points = xmalloc((count + 1) * sizeof *points);
     double *figures = xmalloc((2 * count + 1) * sizeof *figures);
+    struct quality_axis axis;
+    quality_axis_of(all->settings->means, count, &axis);
     for (size_t i = 0; i < count; i++) {
         points[i] = &all->settings->means[i].point;
         figures[i] = points[i]->joules_per_query;
-        figures[count + i] = points[i]->accuracy;
+        figures[count + i] = quality_axis_benefit(&axis, points[i]);
     }
     pareto_mark(figures, figures + count, count, all->optimal);
     run_names_of(points, count, letters, &all->names);
