@@ -4,6 +4,7 @@ profile`, and compared between runs."""
 
 import json
 import random
+import shutil
 import struct
 import sys
 import tempfile
@@ -171,8 +172,9 @@ class Metrics(unittest.TestCase):
         self.assertIn('"quality":{"name":"fid","better":"lower"}', text)
         done = self.run_ipw("analyze", *runs)
         self.assertRegex(done.stdout, r"run +fid +J/query")
-        self.run_ipw("plot", *runs, "--type", "pareto", "-o", self.folder / "axis.svg")
-        self.assertIn("fid", (self.folder / "axis.svg").read_text())
+        if shutil.which("gnuplot"):
+            self.run_ipw("plot", *runs, "--plot", "pareto", "--format", "svg", "--output-dir", self.folder / "plots")
+            self.assertIn("fid against energy", (self.folder / "plots/pareto.svg").read_text())
         done = self.run_ipw("export", runs[0], "--to", "prom")
         self.assertRegex(done.stdout, r'ipw_run_answer_quality\{[^}]*metric="fid"\} \d')
         found = json.loads(self.run_ipw("analyze", runs[0], "--analysis", "accuracy", "--json").stdout)
