@@ -23,6 +23,7 @@ from onnx import TensorProto, helper
 from onnx_models import small_net
 from profiling import Run
 from program import MachineTest, ipw
+from test_manual import json_keys, marked, section
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 IDLE_W, BUSY_J = 10, 25  # of the machine: always, and per CPU second
@@ -139,6 +140,8 @@ class Layers(EngineTest):
             self.assertRegex(node["kernel"], r"\bconv\b")
             self.assertGreater(node["estimated_time_s"], 0)
             self.assertGreater(node["estimated_energy_j"], 0)
+        shown = set(marked(section((SOURCE / "docs/man/ipw-layers.1").read_text(), "JSON REPORT"), "Cm"))
+        self.assertEqual(json_keys({key: report[key] for key in ("inputs", "nodes", "rest", "estimate")}) - shown, set())
         estimated = sum(node["estimated_time_s"] or 0 for node in report["nodes"])
         self.assertAlmostEqual(estimated / report["estimate"]["time_s"], 1, delta=0.05)
 
@@ -149,8 +152,8 @@ class Layers(EngineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("energy by node of model.onnx", done.stdout)
         self.assertIn("nodes share the joules by time", done.stdout)
-        self.assertRegex(done.stdout, r"no estimate: this machine \(.*\) is not in the catalog|estimated on ")
-        self.assertRegex(done.stdout, r"nodes \S+ \S+ \+ idle unknown \+ unattributed \S+ \S+ = total")
+        self.assertRegex(done.stdout, r"no estimate: this machine's processor is not in the catalog|estimated on ")
+        self.assertRegex(done.stdout, r"nodes \S+ \S+ \+ idle unknown \+ unattributed \S+ \S+ = total \S+")
         saved, = (self.root / "saved").glob("layers_*")
         self.assertGreater(len(json.loads((saved / "layers.json").read_text())["nodes"]), 2)
         shown = ipw(None, "analyze", saved)

@@ -157,8 +157,8 @@ static void add_quality(struct table *table, const struct result_item *member)
 /* Vision, speech and diffusion: each has its own quality and unit. */
 static void write_workloads(const struct family *family, bool color, struct text *out)
 {
-    static const struct table_column COLUMNS[] = {{"  model", false}, {"workload", false},
-                                                  {"quality", false}, {"energy", true},
+    const struct table_column COLUMNS[] = {{"  model", false}, {"workload", false},
+                                                  {"quality", false}, FIGURE_COLUMN(joules),
                                                   {"per", false},     {"per second", true}};
     struct table table = TABLE(COLUMNS);
     size_t widths[COUNT_OF(COLUMNS)] = {0};
@@ -184,7 +184,7 @@ static void write_workloads(const struct family *family, bool color, struct text
 /* What the estimator says of the same work on a device that it knows. */
 static void write_predictions(const struct family *family, bool color, struct text *out)
 {
-    static const struct table_column COLUMNS[] = {{"  model", false},
+    const struct table_column COLUMNS[] = {{"  model", false},
                                                   {"measured here", true},
                                                   {"estimated", true},
                                                   {"time", true},

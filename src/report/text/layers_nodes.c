@@ -1,6 +1,4 @@
 /* Nodes by the time of a run; then by operator, and the run as a whole beside its estimate. */
-#include "report/text/layers_nodes.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include "core/xalloc.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
+#include "report/text/reports.h"
 
 enum { ROWS_MAX = 30, NAME_MAX_SHOWN = 40 };
 

@@ -21,7 +21,7 @@ static void clear_figures(struct profile_member *member)
     member->joules_per_output_token = member->output_tokens_per_s = UNKNOWN;
     member->ipj = member->ipj_plus_minus = member->ipw = member->ipw_plus_minus = UNKNOWN;
     member->joules_per_unit = member->joules_per_unit_plus_minus = member->units_per_s = UNKNOWN;
-    member->predicted = (struct prediction){UNKNOWN, UNKNOWN, UNKNOWN};
+    member->predicted = (struct predicted){UNKNOWN, UNKNOWN, UNKNOWN};
     member->energy = energy_unknown("no query was sent");
     summary_conditions_init(&member->conditions);
 }
@@ -87,7 +87,7 @@ static void predict(const struct profile_entry *entry, const struct hardware *de
         work.output_tokens = ratio(summary->output_tokens, (double)summary->completed);
     }
     if (prediction_make(&work, device, &member->predicted, &ignored))
-        member->predicted = (struct prediction){UNKNOWN, UNKNOWN, UNKNOWN};
+        member->predicted = (struct predicted){UNKNOWN, UNKNOWN, UNKNOWN};
 }
 
 static enum err run_member(struct session *session, const struct host_report *host,

@@ -6,6 +6,9 @@
 #include "datasets/dataset.h"
 #include "runner/profile/state.h"
 
+struct hardware;
+struct predicted;
+
 /* The windows that replace the dataset's items; NULL: none. */
 static inline const struct client_windows *profile_windows(const struct profile_setup *setup)
 {
@@ -148,5 +151,21 @@ struct committer {
 };
 enum err committer_start(struct committer *committer, struct profile *profile) MUST_USE;
 enum err committer_stop(struct committer *committer, struct error *why) MUST_USE;
+
+/* ---- prediction.c: what the estimator says of a model that was measured, for the same work ---- */
+
+/* The work of one query. */
+struct predicted_work {
+    const char *model;                   /* a file that the estimator reads */
+    double prompt_tokens, output_tokens; /* of a language model; else UNKNOWN */
+    double passes;                       /* of the model; UNKNOWN: one */
+};
+
+/* This machine's entry of the catalog, or that of a common GPU.  The caller releases it. */
+enum err prediction_device(struct hardware *out, struct error *why) MUST_USE;
+
+/* ERR_UNSUPPORTED, with the reason, for what cannot be estimated. */
+enum err prediction_make(const struct predicted_work *work, const struct hardware *device,
+                         struct predicted *out, struct error *why) MUST_USE;
 
 #endif

@@ -19,7 +19,6 @@
 #include "core/units.h"
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
-#include "runner/prediction.h"
 
 struct client;
 struct client_request;
@@ -189,6 +188,11 @@ struct profile_family_options {
     void (*begins)(const char *model, size_t index, size_t count); /* before each; may be NULL */
 };
 
+/* What the estimator says of one unit of the work. */
+struct predicted {
+    double joules, plus_minus, seconds;
+};
+
 /* One model; unknown figures are UNKNOWN. */
 struct profile_member {
     const char *model; /* as in the options */
@@ -205,7 +209,7 @@ struct profile_member {
     double joules_per_unit, joules_per_unit_plus_minus, units_per_s;
     struct energy energy; /* of the machine while queries ran */
     struct summary_conditions conditions;
-    struct prediction predicted; /* of a unit, by the estimator */
+    struct predicted predicted;
     bool
         on_frontier; /* Pareto-optimal in quality against energy per query, among those of its data */
 };

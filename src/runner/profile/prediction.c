@@ -1,4 +1,5 @@
-#include "runner/prediction.h"
+/* What the estimator says of a model that was measured, on this machine where the catalog has it, else on a device that it
+ * has. */
 
 #include <math.h>
 
@@ -10,6 +11,8 @@
 #include "estimate/workload_estimate.h"
 #include "graph/reader.h"
 #include "runner/host_report.h"
+#include "runner/profile/phases.h"
+#include "runner/profile/profile.h"
 
 /* Where this machine is not in the catalog. */
 static const char COMMON_DEVICE[] = "h100-sxm";
@@ -24,7 +27,7 @@ enum err prediction_device(struct hardware *out, struct error *why)
 
 /* ---- one estimate ---- */
 
-static void take(const struct workload_estimate *estimate, double passes, struct prediction *out)
+static void take(const struct workload_estimate *estimate, double passes, struct predicted *out)
 {
     const struct estimate_totals *total = &estimate->total;
     struct estimate_interval energy =
@@ -35,7 +38,7 @@ static void take(const struct workload_estimate *estimate, double passes, struct
 }
 
 static enum err estimate_on(const struct workload_spec *spec, const struct hardware *device,
-                            double passes, struct prediction *out, struct error *why)
+                            double passes, struct predicted *out, struct error *why)
 {
     struct estimate_workload work;
     struct workload_estimate estimate;
@@ -62,16 +65,15 @@ static enum err estimate_on(const struct workload_spec *spec, const struct hardw
 }
 
 static enum err estimate_model(const struct predicted_work *work, const struct model *model,
-                               const struct hardware *device, struct prediction *out,
+                               const struct hardware *device, struct predicted *out,
                                struct error *why)
 {
-    char batch[24], prompt[24];
+    char prompt[24];
     struct workload_list list;
     bool is_text = is_known(work->prompt_tokens);
-    chars_format(batch, "%u", work->batch ? work->batch : 1);
     chars_format(prompt, "%.0f", is_text ? fmax(1, work->prompt_tokens) : 0);
     const struct workload_options options = {
-        .batch = batch,
+        .batch = "1",
         .prompt_tokens = is_text ? prompt : NULL,
         .output_tokens = is_text ? (unsigned)fmax(1, round(known_or(work->output_tokens, 1))) : 0,
     };
@@ -85,10 +87,10 @@ static enum err estimate_model(const struct predicted_work *work, const struct m
 }
 
 enum err prediction_make(const struct predicted_work *work, const struct hardware *device,
-                         struct prediction *out, struct error *why)
+                         struct predicted *out, struct error *why)
 {
     struct model model;
-    *out = (struct prediction){UNKNOWN, UNKNOWN, UNKNOWN};
+    *out = (struct predicted){UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = model_open(work->model, &model, why);
     if (err)
         return err;
