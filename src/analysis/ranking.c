@@ -147,14 +147,14 @@ static size_t count_datasets(const struct run_point *const *points, size_t count
     return datasets;
 }
 
-static void mark_dataset(const struct run_point *const *points, size_t count, const char *dataset,
-                         double *figures, bool *optimal)
+static void mark_dataset(const struct quality_axis *axis, const struct run_point *const *points,
+                         size_t count, const char *dataset, double *figures, bool *optimal)
 {
     bool *marks = xcalloc(count + 1, sizeof *marks);
     for (size_t i = 0; i < count; i++) {
         bool is_its = str_equal(points[i]->dataset, dataset);
         figures[i] = is_its ? points[i]->joules_per_query : UNKNOWN;
-        figures[count + i] = is_its ? points[i]->accuracy : UNKNOWN;
+        figures[count + i] = is_its ? quality_axis_benefit(axis, points[i]) : UNKNOWN;
     }
     pareto_mark(figures, figures + count, count, marks);
     for (size_t i = 0; i < count; i++)
@@ -162,13 +162,14 @@ static void mark_dataset(const struct run_point *const *points, size_t count, co
     free(marks);
 }
 
-void run_points_mark(const struct run_point *const *points, size_t count, bool *optimal)
+void run_points_mark(const struct quality_axis *axis, const struct run_point *const *points,
+                     size_t count, bool *optimal)
 {
     double *figures = xmalloc((2 * count + 1) * sizeof *figures);
     memset(optimal, 0, count * sizeof *optimal);
     for (size_t i = 0; i < count; i++)
         if (is_first_of_dataset(points, i))
-            mark_dataset(points, count, points[i]->dataset, figures, optimal);
+            mark_dataset(axis, points, count, points[i]->dataset, figures, optimal);
     free(figures);
 }
 
@@ -176,10 +177,12 @@ static void name_and_mark(struct run_ranking *all, size_t letters)
 {
     size_t count = all->settings->count;
     const struct run_point **points = xmalloc((count + 1) * sizeof *points);
+    struct quality_axis axis;
+    quality_axis_of(all->settings->means, count, &axis);
     for (size_t i = 0; i < count; i++)
         points[i] = &all->settings->means[i].point;
     all->datasets = count_datasets(points, count);
-    run_points_mark(points, count, all->optimal);
+    run_points_mark(&axis, points, count, all->optimal);
     run_names_of(points, count, letters, &all->names);
     free((void *)points);
 }
