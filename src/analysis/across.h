@@ -169,7 +169,12 @@ struct standing {
     struct stand *of; /* of each setting */
 };
 
+/* Marks the points that are Pareto-optimal in accuracy against energy per query among those of their dataset: answers to
+ * different questions are no alternatives. */
+void run_points_mark(const struct run_point *const *points, size_t count, bool *optimal);
+
 struct run_ranking {
+    size_t datasets; /* several: nothing is the best of all, and both standings are empty */
     const struct run_settings *settings;
     struct run_names names;
     bool *optimal;                    /* of each setting */

@@ -161,15 +161,11 @@ static void put_all(struct result *out, const struct run_settings *settings)
     size_t count = settings->count;
     struct run_names names;
     const struct run_point **points = xcalloc(count + 1, sizeof *points);
-    double *figures = xcalloc(2 * count + 1, sizeof *figures);
     bool *on_frontier = xcalloc(count + 1, sizeof *on_frontier);
-    for (size_t s = 0; s < count; s++) {
+    for (size_t s = 0; s < count; s++)
         points[s] = &settings->means[s].point;
-        figures[s] = points[s]->joules_per_query;
-        figures[count + s] = points[s]->accuracy;
-    }
     run_names_of(points, count, 0, &names);
-    pareto_mark(figures, figures + count, count, on_frontier);
+    run_points_mark(points, count, on_frontier);
     result_list(out, "settings");
     const size_t *runs = settings->order;
     for (size_t s = 0; s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
@@ -178,7 +174,6 @@ static void put_all(struct result *out, const struct run_settings *settings)
     result_end(out);
     run_names_release(&names);
     free((void *)points);
-    free(figures);
     free(on_frontier);
 }
 

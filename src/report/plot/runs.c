@@ -343,6 +343,15 @@ static double middle_of(const struct plot_source *source, bool *is_wide)
     return *is_wide ? sqrt(min * max) : (min + max) / 2;
 }
 
+/* Points of several datasets have a frontier each, which one line would join. */
+static bool has_one_dataset(const struct plot_source *source)
+{
+    for (size_t i = 1; i < source->run_count; i++)
+        if (!str_equal(source->runs[i].point.dataset, source->runs[0].point.dataset))
+            return false;
+    return true;
+}
+
 static void put_runs(const struct plot_source *source, const bool *on, struct choice *best,
                      struct figure *figure)
 {
@@ -367,23 +376,24 @@ static void put_runs(const struct plot_source *source, const bool *on, struct ch
         if (on[i])
             best[count++] = (struct choice){point->joules_per_query, 100 * point->accuracy};
     }
-    put_frontier(panel, best, count);
+    if (has_one_dataset(source))
+        put_frontier(panel, best, count);
 }
 
-static enum err draw_known(const struct plot_source *source, double *cost, double *benefit,
+static enum err draw_known(const struct plot_source *source, const struct run_point **points,
                            bool *on, struct choice *best, struct figure *figure, struct error *why)
 {
+    static const struct run_point NOT_DRAWN = {.joules_per_query = UNKNOWN, .accuracy = UNKNOWN};
     size_t known = 0;
     for (size_t i = 0; i < source->run_count; i++) {
         bool drawn = is_graded(&source->runs[i]);
-        cost[i] = drawn ? source->runs[i].point.joules_per_query : UNKNOWN;
-        benefit[i] = drawn ? source->runs[i].point.accuracy : UNKNOWN;
+        points[i] = drawn ? &source->runs[i].point : &NOT_DRAWN;
         known += drawn;
     }
     if (known < 2)
         return err_set(why, ERR_NO_DATA, "%zu of %zu runs have graded answers of known energy",
                        known, source->run_count);
-    pareto_mark(cost, benefit, source->run_count, on);
+    run_points_mark(points, source->run_count, on);
     chars_copy(figure->title, "Accuracy against energy");
     note_runs(figure, source, known);
     put_runs(source, on, best, figure);
@@ -394,13 +404,11 @@ static enum err draw_pareto(const struct plot_source *source, struct figure *fig
                             struct error *why)
 {
     size_t n = source->run_count;
-    double *cost = xmalloc(n * sizeof *cost);
-    double *benefit = xmalloc(n * sizeof *benefit);
+    const struct run_point **points = xmalloc(n * sizeof *points);
     bool *on = xcalloc(n, sizeof *on);
     struct choice *best = xmalloc(n * sizeof *best);
-    enum err err = draw_known(source, cost, benefit, on, best, figure, why);
-    free(cost);
-    free(benefit);
+    enum err err = draw_known(source, points, on, best, figure, why);
+    free((void *)points);
     free(on);
     free(best);
     return err;

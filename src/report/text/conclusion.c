@@ -200,6 +200,14 @@ static void add_common(struct text *words, const struct run_ranking *all)
 
 void conclusion_of_ranking(const struct run_ranking *all, const char *each, struct text *out)
 {
+    if (all->datasets > 1) {
+        text_addf(
+            out,
+            "Not ranked: the runs are of %zu datasets, and answers to different questions are "
+            "no alternatives.",
+            all->datasets);
+        return;
+    }
     if (all->accuracy.best >= 0)
         add_accurate(out, all, each);
     if (all->energy.best >= 0)
@@ -288,7 +296,8 @@ static void put_settings(const struct run_ranking *all, size_t most, bool color,
         text_addf(out, "   %zu more runs: -v shows them\n", settings->count - most);
     for (size_t i = 0; i < settings->count; i++)
         if (all->optimal[i]) {
-            text_add(out, "   * Pareto-optimal: no other is as accurate for as little energy\n");
+            text_addf(out, "   * Pareto-optimal: no other%s is as accurate for as little energy\n",
+                      all->datasets > 1 ? " of the same dataset" : "");
             break;
         }
 }

@@ -173,7 +173,7 @@ static void write_workloads(const struct family *family, bool color, struct text
         add_quality(&table, member);
         table_add(&table, member_figure(cell, member, "joules_per_unit", "J"));
         table_add(&table, result_text_at(member, "unit"));
-        table_add_known(&table, rate, "%.3g", rate);
+        table_add_known(&table, rate, rate < 1000 ? "%.3g" : "%.0f", rate);
     }
     table_widen(&table, widths);
     table_write_header(&table, widths, " ", color, out);
