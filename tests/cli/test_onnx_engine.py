@@ -20,7 +20,7 @@ except ImportError as error:
     sys.exit(77)
 from machines import Intel, Machine
 from onnx import TensorProto, helper
-from onnx_models import small_net
+from onnx_models import Writer, small_net
 from profiling import Run
 from program import MachineTest, ipw
 from test_manual import json_keys, marked, section
@@ -144,6 +144,19 @@ class Layers(EngineTest):
         self.assertEqual(json_keys({key: report[key] for key in ("inputs", "nodes", "rest", "estimate")}) - shown, set())
         estimated = sum(node["estimated_time_s"] or 0 for node in report["nodes"])
         self.assertAlmostEqual(estimated / report["estimate"]["time_s"], 1, delta=0.05)
+
+    def test_what_the_runtime_fused_is_one_row(self):
+        """A convolution with a norm, which is folded into it, and x * sigmoid(x); a product with a bias."""
+        out = Writer()
+        x = out.norm("norm", out.conv("conv", out.input("x", [1, 3, 32, 32]), 3, 16, 3, 1, 1), 16)
+        x = out.node("Mul", x, out.node("Sigmoid", x))
+        x = out.node("Flatten", out.node("GlobalAveragePool", x), axis=1)
+        report = self.layers(self.save(out.model(out.projection("head", x, 16, 10))), "--hardware", "xeon-8490h")
+        kernels = {op: node["kernel"] for node in report["nodes"] if node["kernel"] for op in node["op"].split("+")}
+        self.assertEqual(kernels["Conv"], "conv+batch_norm")
+        self.assertIn("sigmoid+mul", kernels["QuickGelu"])
+        self.assertEqual(kernels["Gemm"], "linear+add")
+        self.assertEqual([node for node in report["nodes"] if node["time_s"] is None], [])
 
     def test_report_lists_what_was_not_joined(self):
         path = self.save(small_net(side=64))

@@ -139,7 +139,19 @@ static void release(struct estimated *estimated)
 
 /* ---- names ---- */
 
-/* "fused Conv_0", "relu_0.tmp_0_nchwc" and "Conv_3_token_12" have the names that the runtime added to removed. */
+/* "act/Mul/QuickGeluFusion/" -> "act/Mul". */
+static void drop_fusion(char *name)
+{
+    size_t length = strlen(name);
+    if (length && name[length - 1] == '/')
+        name[length - 1] = '\0';
+    char *slash = strrchr(name, '/');
+    if (slash && str_ends(slash, "Fusion"))
+        *slash = '\0';
+}
+
+/* Without what the runtime adds to the names of nodes and results: "fused Conv_0", "relu_0.tmp_0_nchwc", "Conv_3_token_12"
+ * and "act/Mul/QuickGeluFusion/". */
 static char *plain_name(const char *name)
 {
     static const char FUSED[] = "fused ", LAYOUT[] = "_nchwc", TOKEN[] = "_token_";
@@ -150,6 +162,7 @@ static char *plain_name(const char *name)
         *token = '\0';
     if (str_ends(copy, LAYOUT))
         copy[strlen(copy) - sizeof LAYOUT + 1] = '\0';
+    drop_fusion(copy);
     return copy;
 }
 
