@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what train.py learns from: items of ipw's own generator, and a tokenizer of their words.
 
-    prepare.py --items build/tests/tools/dump_items --data models/data
+    prepare.py --items build/tests/tools/dump_items --data models/prepared
 
 The generator's `train` and `test` share no problem, so nothing that is asked later is seen here.
 Written are tokenizer.json and, in train.npz and test.npz, items as tokens: problem and answer apart,

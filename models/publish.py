@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes the results of a training into the repository: all that depends on the weights, in one go.
 
-    publish.py --data models/data --trained FOLDER --build build
+    publish.py --data models/prepared --trained FOLDER --build build
 
 Exports the weights, lets the build make the other precisions, asks every model the questions that were
 kept from it through `ipw profile`, and writes the models, SHA256SUMS, golden.json, accuracy.json,

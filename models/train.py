@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains the models of SHAPES side by side on the same batches; see README.md for the results.
 
-    train.py --data models/data --out FOLDER --seconds 150      as many steps as that allows
-    train.py --data models/data --out FOLDER --steps N          the same again
+    train.py --data models/prepared --out FOLDER --seconds 150      as many steps as that allows
+    train.py --data models/prepared --out FOLDER --steps N          the same again
 
 Needs PyTorch, NumPy and tokenizers; a GPU for anything but a trial.  Written are weights (f16),
 the loss curve, what the models answer to problems they never saw, and golden answers.

@@ -5,7 +5,8 @@
 
 A word is a sequence of phonemes, each with targets of three formants, voicing and noise, between which all values move
 smoothly.  The voiced part is a sum of harmonics weighted by the formants' resonances, the noise is filtered by spectrum.
-A voice has a pitch, a length of the vocal tract, a speed and a breathiness.  Needs NumPy.
+A voice has a pitch, a length of the vocal tract, a speed and a breathiness.  Written files have more noise than the training,
+so that some words are misheard.  Needs NumPy.
 """
 import argparse
 import csv
@@ -20,6 +21,7 @@ FRAME = 80                 # samples: 5 ms
 SECONDS_MOST = 1.95
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 TEST_SEED, TRAIN_SEED = 2, 1
+NOISE, TEST_NOISE = (2, 30), (-10, 12)  # range of how many dB the noise is below the speech
 TAKES = 2                  # of each word and voice
 
 # Phonemes: milliseconds, three formants in Hz, voicing, noise, center and width of the noise in Hz.
@@ -137,7 +139,7 @@ def background(random, count):
     return made / made.std()
 
 
-def utterance(clips, random):
+def utterance(clips, noise, random):
     """One to four words of a voice: samples in -1 to 1, and the transcript."""
     while True:
         words = random.integers(len(WORDS), size=random.integers(1, 5))
@@ -148,7 +150,7 @@ def utterance(clips, random):
         samples = np.concatenate(parts)
         if len(samples) <= SECONDS_MOST * RATE:
             break
-    ratio = 10 ** (-random.uniform(2, 30) / 20)     # noise: 2 to 30 dB below the speech
+    ratio = 10 ** (-random.uniform(*noise) / 20)
     samples = samples + ratio * samples.std() * background(random, len(samples))
     samples *= random.uniform(0.2, 0.9) / abs(samples).max()
     return samples.astype(np.float32), " ".join(WORDS[word] for word in words)
@@ -156,25 +158,25 @@ def utterance(clips, random):
 
 def of_voice(key):
     """Some utterances of one voice as 16-bit integers."""
-    seed, voice_index, count = key
+    seed, voice_index, count, noise = key
     random = np.random.default_rng((seed, voice_index))
     voice = Voice(random)
     clips = [[speak(word, voice, random) for _ in range(TAKES)] for word in WORDS]
-    made = [utterance(clips, random) for _ in range(count)]
+    made = [utterance(clips, noise, random) for _ in range(count)]
     return [(np.round(samples * 32767).astype(np.int16), text) for samples, text in made]
 
 
-def dataset(voices, each, seed, workers):
+def dataset(voices, each, seed, workers, noise=NOISE):
     """(samples, transcript) of `voices` speakers with `each` utterances."""
     with Pool(workers) as pool:
-        made = pool.map(of_voice, [(seed, index, each) for index in range(voices)], chunksize=4)
+        made = pool.map(of_voice, [(seed, index, each, noise) for index in range(voices)], chunksize=4)
     return [item for some in made for item in some]
 
 
 def write(folder, count, seed):
     folder.mkdir(parents=True, exist_ok=True)
     labels = []
-    for index, (samples, text) in enumerate(dataset(count, 1, seed, 1)):
+    for index, (samples, text) in enumerate(dataset(count, 1, seed, 1, TEST_NOISE)):
         name = f"digits-{index:02d}.wav"
         with wave.open(str(folder / name), "wb") as file:
             file.setparams((1, 2, RATE, len(samples), "NONE", ""))

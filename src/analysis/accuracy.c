@@ -288,6 +288,25 @@ static void put_unread(struct result *result, const struct intelligence *score)
     result_number(result, "accuracy_at_most", score->accuracy_at_most, "%");
 }
 
+/* Metrics of all answers; absent without one. */
+static void put_qualities(struct result *result, const struct summary *summary)
+{
+    if (!summary->quality_count)
+        return;
+    result_list(result, "quality");
+    for (size_t i = 0; i < summary->quality_count; i++) {
+        const struct summary_quality *quality = &summary->qualities[i];
+        result_group(result, NULL);
+        result_text(result, "name", quality->name);
+        result_figure(result, "value", quality->value, quality->plus_minus, "");
+        result_integer(result, "count", quality->count);
+        result_text(result, "better", better_name((int)quality->better));
+        result_optional_text(result, "reason", str_or_null(quality->reason));
+        result_end(result);
+    }
+    result_end(result);
+}
+
 static void put_summary(struct result *result, const struct run_table *table,
                         const struct scored *scored)
 {
@@ -308,6 +327,7 @@ static void put_summary(struct result *result, const struct run_table *table,
                     ratio(score->accuracy_high, score->busy_watts));
     result_queries(result, "ipw", score->graded);
     result_uncertain(result, "ipw", table->summary.ipw_plus_minus);
+    put_qualities(result, &table->summary);
     result_number(result, "joules_per_query", score->joules_per_query, "J");
     result_queries(result, "joules_per_query", score->energy_queries);
     result_number(result, "busy_watts", score->busy_watts, "W");
@@ -471,6 +491,14 @@ static void warn(struct analysis *analysis, const struct scored *scored)
                     analysis->table->rows);
 }
 
+/* Where no answer has a verdict of its own. */
+static void put_qualities_alone(struct result *result, const struct summary *summary)
+{
+    result_group(result, "summary");
+    put_qualities(result, summary);
+    result_end(result);
+}
+
 static enum err accuracy_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
@@ -480,10 +508,13 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
         questions_of(table, &scored.questions);
         score_run(table, &scored);
     }
-    if (!err && !scored.score.graded)
+    bool is_graded = !err && scored.score.graded;
+    if (!err && !is_graded && table->summary.quality_count)
+        put_qualities_alone(analysis->result, &table->summary);
+    else if (!err && !is_graded)
         err = err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
                       run_completed_count(table));
-    if (!err) {
+    if (is_graded) {
         graded_energy_of(table, &scored.graded);
         put_summary(analysis->result, table, &scored);
         put_data(analysis, &scored);

@@ -64,6 +64,9 @@ void run_point_of(const struct run_table *table, struct run_point *out)
     out->parameters = model_size_find(table->model, &size) ? size.total : UNKNOWN;
     out->bits = bits_in_name(table->model);
     out->output_tokens_per_s = table->summary.output_tokens_per_s;
+    const struct summary_quality *quality = summary_quality_first(&table->summary);
+    if (quality)
+        out->quality = *quality;
     double busy = table->summary.busy_watts;
     add_sums(table, out);
     if (busy >= 0)
@@ -91,6 +94,9 @@ static void put_run(struct result *result, const struct run_point *point)
     result_number(result, "watts", point->watts, "W");
     result_number(result, "accuracy", point->accuracy, "%");
     result_number(result, "ipj", point->ipj, "1/J");
+    if (point->quality.name[0])
+        result_figure(result, point->quality.name, point->quality.value, point->quality.plus_minus,
+                      "");
     result_end(result);
 }
 

@@ -24,6 +24,8 @@ struct run_point {
     double concurrency, parameters, bits; /* bits per weight, from the model's name */
     double joules_per_query, joules_per_output_token, output_tokens_per_s, watts;
     double accuracy, ipj;
+    struct summary_quality
+        quality; /* the first metric of all answers that is known; else without a name */
 };
 
 /* The table must have RUN_ACROSS_NEEDS. */
@@ -126,6 +128,20 @@ struct front_point {
 void front_to_result(const struct front_axis *x, const struct front_axis *y,
                      const struct front_point *points, size_t count, struct result *result);
 
+/* ---- quality: quality_axis.c ---- */
+
+/* Of runs shown together: their accuracy or, where none has one, the first metric of all answers of one of them. */
+struct quality_axis {
+    char name[24]; /* "": the accuracy */
+    bool is_low_better;
+};
+void quality_axis_of(const struct run_figures *runs, size_t count, struct quality_axis *out);
+double quality_axis_value(const struct quality_axis *axis, const struct run_point *point);
+double quality_axis_benefit(const struct quality_axis *axis, const struct run_point *point);
+/* 95 %. */
+void quality_axis_interval(const struct quality_axis *axis, const struct run_figures *run,
+                           double *low, double *high);
+
 /* ---- settings: run_settings.c ---- */
 
 /* The settings that runs shown together make: a run, or the repeats of one setting with the means of their figures.
@@ -169,7 +185,13 @@ struct standing {
     struct stand *of; /* of each setting */
 };
 
+/* Marks the points that are Pareto-optimal in quality against energy per query among those of their dataset: answers to
+ * different questions are no alternatives. */
+void run_points_mark(const struct quality_axis *axis, const struct run_point *const *points,
+                     size_t count, bool *optimal);
+
 struct run_ranking {
+    size_t datasets; /* several: nothing is the best of all, and both standings are empty */
     const struct run_settings *settings;
     struct run_names names;
     bool *optimal;                    /* of each setting */

@@ -3,6 +3,7 @@
 #include "analysis/across.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/compare_set.h"
 #include "core/text.h"
@@ -130,20 +131,68 @@ static const char *common_method(const struct run_settings *settings, long cheap
     return method;
 }
 
+static bool is_first_of_dataset(const struct run_point *const *points, size_t of)
+{
+    for (size_t i = 0; i < of; i++)
+        if (str_equal(points[i]->dataset, points[of]->dataset))
+            return false;
+    return true;
+}
+
+static size_t count_datasets(const struct run_point *const *points, size_t count)
+{
+    size_t datasets = 0;
+    for (size_t i = 0; i < count; i++)
+        datasets += is_first_of_dataset(points, i);
+    return datasets;
+}
+
+static void mark_dataset(const struct quality_axis *axis, const struct run_point *const *points,
+                         size_t count, const char *dataset, double *figures, bool *optimal)
+{
+    bool *marks = xcalloc(count + 1, sizeof *marks);
+    for (size_t i = 0; i < count; i++) {
+        bool is_its = str_equal(points[i]->dataset, dataset);
+        figures[i] = is_its ? points[i]->joules_per_query : UNKNOWN;
+        figures[count + i] = is_its ? quality_axis_benefit(axis, points[i]) : UNKNOWN;
+    }
+    pareto_mark(figures, figures + count, count, marks);
+    for (size_t i = 0; i < count; i++)
+        optimal[i] |= marks[i];
+    free(marks);
+}
+
+void run_points_mark(const struct quality_axis *axis, const struct run_point *const *points,
+                     size_t count, bool *optimal)
+{
+    double *figures = xmalloc((2 * count + 1) * sizeof *figures);
+    memset(optimal, 0, count * sizeof *optimal);
+    for (size_t i = 0; i < count; i++)
+        if (is_first_of_dataset(points, i))
+            mark_dataset(axis, points, count, points[i]->dataset, figures, optimal);
+    free(figures);
+}
+
 static void name_and_mark(struct run_ranking *all, size_t letters)
 {
     size_t count = all->settings->count;
     const struct run_point **points = xmalloc((count + 1) * sizeof *points);
-    double *figures = xmalloc((2 * count + 1) * sizeof *figures);
-    for (size_t i = 0; i < count; i++) {
+    struct quality_axis axis;
+    quality_axis_of(all->settings->means, count, &axis);
+    for (size_t i = 0; i < count; i++)
         points[i] = &all->settings->means[i].point;
-        figures[i] = points[i]->joules_per_query;
-        figures[count + i] = points[i]->accuracy;
-    }
-    pareto_mark(figures, figures + count, count, all->optimal);
+    all->datasets = count_datasets(points, count);
+    run_points_mark(&axis, points, count, all->optimal);
     run_names_of(points, count, letters, &all->names);
     free((void *)points);
-    free(figures);
+}
+
+/* Nothing is the best of all. */
+static void rank_none(size_t count, struct standing *out)
+{
+    *out = (struct standing){NO_SETTING, NO_SETTING, xcalloc(count + 1, sizeof *out->of)};
+    for (size_t i = 0; i < count; i++)
+        out->of[i].caveat = "not tested";
 }
 
 void run_ranking_of(const struct run_settings *settings, const struct compare_groups *groups,
@@ -152,6 +201,11 @@ void run_ranking_of(const struct run_settings *settings, const struct compare_gr
     *out = (struct run_ranking){.settings = settings,
                                 .optimal = xcalloc(settings->count + 1, sizeof *out->optimal)};
     name_and_mark(out, letters);
+    if (out->datasets > 1) {
+        rank_none(settings->count, &out->accuracy);
+        rank_none(settings->count, &out->energy);
+        return;
+    }
     rank(settings, groups, model, is_more_accurate, COMPARE_ACCURACY, &out->accuracy);
     rank(settings, groups, model, is_cheaper, COMPARE_ENERGY_PER_QUERY, &out->energy);
     out->method = common_method(settings, out->energy.best);

@@ -55,7 +55,7 @@ static double half_width(const struct online *runs)
 static void average(const struct run_figures *runs, const size_t *of, size_t count, bool mixed,
                     struct run_figures *out)
 {
-    struct online means[FIGURE_COUNT] = {0}, joules = {0}, accuracy = {0};
+    struct online means[FIGURE_COUNT] = {0}, joules = {0}, accuracy = {0}, quality = {0};
     double error = 0;
     *out = runs[of[0]];
     if (count == 1)
@@ -67,6 +67,8 @@ static void average(const struct run_figures *runs, const size_t *of, size_t cou
             online_add(&means[i], get_figure(&run->point, i));
         online_add(&joules, run->point.joules_per_query);
         online_add(&accuracy, run->point.accuracy);
+        if (str_equal(run->point.quality.name, out->point.quality.name))
+            online_add(&quality, run->point.quality.value);
         error = fmax(error, mixed ? run->joules_per_query_error : 0);
         out->point.queries += run->point.queries;
     }
@@ -74,6 +76,7 @@ static void average(const struct run_figures *runs, const size_t *of, size_t cou
         set_figure(&out->point, i, online_mean(&means[i]));
     double half = half_width(&joules);
     out->joules_per_query_error = is_known(half) ? fmax(half, error) : UNKNOWN;
+    out->point.quality.value = online_mean(&quality);
     half = half_width(&accuracy);
     out->accuracy_low = is_known(half) ? fmax(0, out->point.accuracy - half) : UNKNOWN;
     out->accuracy_high = is_known(half) ? fmin(1, out->point.accuracy + half) : UNKNOWN;
@@ -88,8 +91,21 @@ static void put_interval(struct result *out, const char *key, double low, double
         result_null(out, key);
 }
 
+/* In place of an accuracy; absent with one. */
+static void put_quality(struct result *out, const struct quality_axis *axis,
+                        const struct run_figures *means)
+{
+    double low, high;
+    if (!axis->name[0])
+        return;
+    quality_axis_interval(axis, means, &low, &high);
+    result_number(out, "quality", quality_axis_value(axis, &means->point), "");
+    put_interval(out, "quality_interval_95", low, high, "");
+}
+
 static void put_setting(struct result *out, const char *name, const struct run_figures *means,
-                        const size_t *runs, size_t count, bool on_frontier)
+                        const struct quality_axis *axis, const size_t *runs, size_t count,
+                        bool on_frontier)
 {
     const struct run_point *point = &means->point;
     double joules = point->joules_per_query, error = means->joules_per_query_error;
@@ -105,6 +121,7 @@ static void put_setting(struct result *out, const char *name, const struct run_f
     result_number(out, "concurrency", point->concurrency, "");
     for (size_t i = 0; i < FIGURE_COUNT; i++)
         result_number(out, FIGURES[i].key, get_figure(point, i), FIGURES[i].unit);
+    put_quality(out, axis, means);
     result_between(out, "accuracy", means->accuracy_low, means->accuracy_high);
     result_between(out, "joules_per_query", low, high);
     result_group(out, "intervals");
@@ -160,25 +177,28 @@ static void put_all(struct result *out, const struct run_settings *settings)
 {
     size_t count = settings->count;
     struct run_names names;
+    struct quality_axis axis;
     const struct run_point **points = xcalloc(count + 1, sizeof *points);
-    double *figures = xcalloc(2 * count + 1, sizeof *figures);
+    quality_axis_of(settings->means, count, &axis);
     bool *on_frontier = xcalloc(count + 1, sizeof *on_frontier);
-    for (size_t s = 0; s < count; s++) {
+    for (size_t s = 0; s < count; s++)
         points[s] = &settings->means[s].point;
-        figures[s] = points[s]->joules_per_query;
-        figures[count + s] = points[s]->accuracy;
-    }
     run_names_of(points, count, 0, &names);
-    pareto_mark(figures, figures + count, count, on_frontier);
+    run_points_mark(&axis, points, count, on_frontier);
+    if (axis.name[0]) {
+        result_group(out, "quality");
+        result_text(out, "name", axis.name);
+        result_text(out, "better", better_name(axis.is_low_better ? BETTER_LOWER : BETTER_HIGHER));
+        result_end(out);
+    }
     result_list(out, "settings");
     const size_t *runs = settings->order;
     for (size_t s = 0; s < count; runs += settings->sizes[s++]) /* alone: nothing differs */
-        put_setting(out, count == 1 ? points[s]->model : names.names[s], &settings->means[s], runs,
-                    settings->sizes[s], on_frontier[s]);
+        put_setting(out, count == 1 ? points[s]->model : names.names[s], &settings->means[s], &axis,
+                    runs, settings->sizes[s], on_frontier[s]);
     result_end(out);
     run_names_release(&names);
     free((void *)points);
-    free(figures);
     free(on_frontier);
 }
 

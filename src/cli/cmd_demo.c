@@ -153,7 +153,7 @@ static void list_named(const char *list, struct client_models *out)
 
 /* ---- what to run ---- */
 
-enum { WORKLOADS_MAX = 16, WORKLOAD_QUERIES = 60 };
+enum { WORKLOADS_MAX = 16, WORKLOAD_QUERIES = 120 };
 
 static bool is_wanted(const char *workload)
 {
@@ -193,10 +193,28 @@ static const char *keep(struct plan *plan, const char *string)
 }
 
 static void add_entry(struct plan *plan, const struct profile_options *profile, const char *model,
-                      const char *file)
+                      const char *file, const char *image)
 {
     *XADD(plan->entries, plan->count, plan->capacity) =
-        (struct profile_entry){profile, keep(plan, model), file ? keep(plan, file) : NULL};
+        (struct profile_entry){profile, keep(plan, model), file ? keep(plan, file) : NULL,
+                               image ? keep(plan, image) : NULL};
+}
+
+/* The side of the images of a detector that takes any, from its metadata ("[64, 64]"); NULL: it says none. */
+static char *image_size(const char *file)
+{
+    struct onnx_session *session;
+    struct error ignored;
+    const struct onnx_options options = {.threads = 1};
+    if (!str_ends(file, ".onnx") || onnx_session_open(file, &options, &session, &ignored))
+        return NULL;
+    char *sizes = onnx_session_metadata(session, "imgsz");
+    size_t start = sizes ? strcspn(sizes, "0123456789") : 0;
+    size_t length = sizes ? strspn(sizes + start, "0123456789") : 0;
+    char *side = length ? xstrndup(sizes + start, length) : NULL;
+    free(sizes);
+    onnx_session_close(session);
+    return side;
 }
 
 /* The file whose cost is that of the model; NULL for one of several parts. */
@@ -236,13 +254,16 @@ static void add_workload(struct plan *plan, const struct workload_driver *driver
     shipped_list_onnx(&shipped);
     for (size_t i = 0; i < shipped.count; i++) {
         const char *name = shipped.items[i];
-        char *path = NULL, *file = NULL;
+        char *path = NULL, *file = NULL, *image = NULL;
         struct error ignored;
         if (!str_equal(name, driver->default_model) && !is_size_of(name, driver->default_model))
             continue;
         if (shipped_find_onnx(name, &path, &ignored) == ERR_OK)
             file = file_to_estimate(path);
-        add_entry(plan, options, name, file);
+        if (file)
+            image = image_size(file);
+        add_entry(plan, options, name, file, image);
+        free(image);
         free(path);
         free(file);
     }
@@ -274,7 +295,7 @@ static void add_models(struct plan *plan, const struct client_models *models)
         char *path = NULL;
         struct error ignored;
         bool found = shipped_find(models->names[i], &path, &ignored) == ERR_OK;
-        add_entry(plan, &command.profile, models->names[i], found ? path : NULL);
+        add_entry(plan, &command.profile, models->names[i], found ? path : NULL, NULL);
         free(path);
     }
 }
@@ -428,7 +449,7 @@ static int demo_main(const char **words, size_t count)
     struct client_models models = {0};
     struct error why = {0};
     if (check_wanted(&why))
-        return print_failure(&why);
+        return print_error(EXIT_USAGE, "--workload: %s", why.text);
     if ((code = failed_limit_read(&command.max_failed)))
         return code;
     if (is_known(command.measure.idle_s))

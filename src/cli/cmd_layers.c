@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/hardware.h"
 #include "cli/common.h"
 #include "core/clock.h"
 #include "core/json.h"
@@ -39,6 +40,7 @@ struct layers_command {
     struct option_list dim_words, hardware, hardware_files;
     struct candidate_options estimate; /* the device to compare an ONNX model with */
     bool is_onnx;
+    char *processor; /* this machine's, by its ID in the catalog */
     unsigned gpu_layers;
     struct format_options format;
     bool quiet, save;
@@ -284,6 +286,19 @@ static int require_energy(const struct measure_options *options, const struct la
     return EXIT_DONE;
 }
 
+/* Without a given device ONNX models are compared with the estimate for this processor, if the catalog has it. */
+static void find_processor(struct layers_command *command)
+{
+    struct hardware own;
+    bool is_given = command->hardware.count || command->hardware_files.count;
+    if (!command->is_onnx || is_given || host_find_processor(&own, NULL))
+        return;
+    str_set(&command->processor, own.id);
+    hardware_release(&own);
+    command->estimate.hardware = (const char *const *)&command->processor;
+    command->estimate.hardware_count = 1;
+}
+
 static enum err open_library(bool is_onnx, struct error *why)
 {
     const struct engine_library *library;
@@ -336,7 +351,7 @@ static const struct option_row ROWS[] = {
     LIST_ROW("model", args.models, "FILE",
              "GGUF or ONNX file, or shipped model; comma-separated or repeated", .letter = 'm'),
     LIST_ROW("dim", args.dim_words, "NAME=N",
-               "sizes of an ONNX file: seq=128, x.2=640, an input x=1x3x640x640"),
+             "sizes of an ONNX file: seq=128, x.2=640, an input x=1x3x640x640"),
     LIST_ROW("hardware", args.hardware, "ID",
              "of an ONNX model's estimate: an ID of `ipw list hardware` (default: this processor)"),
     LIST_ROW("hardware-file", args.hardware_files, "FILE",
@@ -384,8 +399,11 @@ static int layers_main(const char **words, size_t count)
         code = check_kinds(&args, PROMPTS);
     if (code < 0)
         code = find_models(&args);
-    if (code < 0)
+    if (code < 0) {
+        find_processor(&args);
         code = measure(&args);
+    }
+    free(args.processor);
     for (size_t i = 0; i < OPTION_LIST_MAX; i++) {
         free(args.lists[i]);
         free(args.found[i]);

@@ -3,6 +3,7 @@
  * large, and refused unless that is allowed. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/params.h"
 #include "core/text.h"
@@ -199,23 +200,26 @@ static double uncertainty_of(const struct item_features *found, const struct gra
     return mean.plus_minus;
 }
 
-/* How much too large it is, if its error falls with 1 / images: the distance of half the images, minus that of all. */
+/* How much too large it is, if its error falls with 1 / images: the distance of half the images, minus that of all.  Every
+ * second image: datasets have their classes in order. */
 static double bias_of(const struct item_features *found, const struct moments *b, double distance)
 {
     size_t half = found->rows.count / 2, width = b->width;
-    double sum = 0;
-    if (half < 2 || width > BIAS_WIDTH_MAX)
-        return UNKNOWN;
-    for (size_t part = 0; part < 2; part++) {
+    double sum = 0, *rows = xcalloc(half * width + 1, sizeof *rows);
+    for (size_t part = 0; part < 2 && half > 1 && width <= BIAS_WIDTH_MAX; part++) {
         struct moments moments;
         double of_half = UNKNOWN;
-        moments_of(&found->rows.values[part * half * width], half, width, &moments);
+        for (size_t i = 0; i < half; i++)
+            memcpy(&rows[i * width], &found->rows.values[(2 * i + part) * width],
+                   width * sizeof *rows);
+        moments_of(rows, half, width, &moments);
         if (distance_of(&moments, b, &of_half, NULL))
             of_half = UNKNOWN;
         moments_release(&moments);
         sum += of_half / 2;
     }
-    return fmax(0, sum - distance);
+    free(rows);
+    return sum > distance ? sum - distance : UNKNOWN;
 }
 
 /* Fewer images than features: the reason, which is also a note on a distance that is allowed. */

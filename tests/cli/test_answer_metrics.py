@@ -4,6 +4,7 @@ profile`, and compared between runs."""
 
 import json
 import random
+import shutil
 import struct
 import sys
 import tempfile
@@ -152,6 +153,33 @@ class Metrics(unittest.TestCase):
         self.assertNotIn("top_1", self.compare("equal-a", "none"))
         done = self.run_ipw("compare", self.folder / "runs/equal-a", self.folder / "runs/equal-b")
         self.assertRegex(done.stdout, r"\n +top_1 +1\.0\S* ± 0\.\d+ ")
+
+    def test_runs_without_accuracy_have_a_metric_on_the_quality_axis(self):
+        """The Pareto frontier of runs whose answers have no verdict: lower is better."""
+        files = {}
+        for name, shift in ("good", 0.1), ("bad", 3), ("truth", 0):
+            rng = random.Random(len(name))
+            files[name] = self.folder / f"axis-{name}.csv"
+            files[name].write_text("".join(f"{rng.gauss(shift, 1)},{rng.gauss(0, 1)}\n" for _ in range(100)))
+        runs = []
+        for name in "good", "bad":
+            self.profile(f"axis-{name}", [("", f"{i}.png") for i in range(100)], "--grader-param", f"features={files[name]}",
+                         "--grader-param", f"reference={files['truth']}", grader="fid")
+            runs.append(self.folder / "runs" / f"axis-{name}")
+        page = self.folder / "axis.html"
+        self.run_ipw("report", *runs, "-o", page)
+        text = page.read_text()
+        self.assertIn('"quality":{"name":"fid","better":"lower"}', text)
+        done = self.run_ipw("analyze", *runs)
+        self.assertRegex(done.stdout, r"run +fid +J/query")
+        if shutil.which("gnuplot"):
+            self.run_ipw("plot", *runs, "--plot", "pareto", "--format", "svg", "--output-dir", self.folder / "plots")
+            self.assertIn("fid against energy", (self.folder / "plots/pareto.svg").read_text())
+        done = self.run_ipw("export", runs[0], "--to", "prom")
+        self.assertRegex(done.stdout, r'ipw_run_answer_quality\{[^}]*metric="fid"\} \d')
+        found = json.loads(self.run_ipw("analyze", runs[0], "--analysis", "accuracy", "--json").stdout)
+        quality, = found[str(runs[0])]["accuracy"]["summary"]["quality"]
+        self.assertEqual((quality["name"], quality["better"], quality["count"]), ("fid", "lower", 100))
 
     def test_generated_files_are_those_of_the_run(self):
         """The answer is the name of a file in the run's outputs."""

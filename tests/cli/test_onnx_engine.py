@@ -20,9 +20,10 @@ except ImportError as error:
     sys.exit(77)
 from machines import Intel, Machine
 from onnx import TensorProto, helper
-from onnx_models import small_net
+from onnx_models import Writer, small_net
 from profiling import Run
 from program import MachineTest, ipw
+from test_manual import json_keys, marked, section
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
 IDLE_W, BUSY_J = 10, 25  # of the machine: always, and per CPU second
@@ -139,8 +140,23 @@ class Layers(EngineTest):
             self.assertRegex(node["kernel"], r"\bconv\b")
             self.assertGreater(node["estimated_time_s"], 0)
             self.assertGreater(node["estimated_energy_j"], 0)
+        shown = set(marked(section((SOURCE / "docs/man/ipw-layers.1").read_text(), "JSON REPORT"), "Cm"))
+        self.assertEqual(json_keys({key: report[key] for key in ("inputs", "nodes", "rest", "estimate")}) - shown, set())
         estimated = sum(node["estimated_time_s"] or 0 for node in report["nodes"])
         self.assertAlmostEqual(estimated / report["estimate"]["time_s"], 1, delta=0.05)
+
+    def test_what_the_runtime_fused_is_one_row(self):
+        """A convolution with a norm, which is folded into it, and x * sigmoid(x); a product with a bias."""
+        out = Writer()
+        x = out.norm("norm", out.conv("conv", out.input("x", [1, 3, 32, 32]), 3, 16, 3, 1, 1), 16)
+        x = out.node("Mul", x, out.node("Sigmoid", x))
+        x = out.node("Flatten", out.node("GlobalAveragePool", x), axis=1)
+        report = self.layers(self.save(out.model(out.projection("head", x, 16, 10))), "--hardware", "xeon-8490h")
+        kernels = {op: node["kernel"] for node in report["nodes"] if node["kernel"] for op in node["op"].split("+")}
+        self.assertEqual(kernels["Conv"], "conv+batch_norm")
+        self.assertIn("sigmoid+mul", kernels["QuickGelu"])
+        self.assertEqual(kernels["Gemm"], "linear+add")
+        self.assertEqual([node for node in report["nodes"] if node["time_s"] is None], [])
 
     def test_report_lists_what_was_not_joined(self):
         path = self.save(small_net(side=64))
@@ -149,8 +165,8 @@ class Layers(EngineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("energy by node of model.onnx", done.stdout)
         self.assertIn("nodes share the joules by time", done.stdout)
-        self.assertRegex(done.stdout, r"no estimate: this machine \(.*\) is not in the catalog|estimated on ")
-        self.assertRegex(done.stdout, r"nodes \S+ \S+ \+ idle unknown \+ unattributed \S+ \S+ = total")
+        self.assertRegex(done.stdout, r"no estimate: this machine's processor is not in the catalog|estimated on ")
+        self.assertRegex(done.stdout, r"nodes \S+ \S+ \+ idle unknown \+ unattributed \S+ \S+ = total \S+")
         saved, = (self.root / "saved").glob("layers_*")
         self.assertGreater(len(json.loads((saved / "layers.json").read_text())["nodes"]), 2)
         shown = ipw(None, "analyze", saved)

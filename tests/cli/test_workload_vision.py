@@ -63,7 +63,7 @@ class Vision(unittest.TestCase):
         cls.folder = Path(holder.name)
         random = np.random.default_rng(7)
         cls.images = []
-        for number, (width, height, ending) in enumerate([(61, 43, "png"), (53, 72, "png"), (64, 64, "png"),
+        for number, (width, height, ending) in enumerate([(61, 43, "png"), (40, 96, "png"), (64, 64, "png"),
                                                           (130, 70, "jpg"), (33, 33, "jpg")]):
             coarse = random.integers(0, 256, (5, 5, 3), np.uint8)
             noise = random.integers(-20, 20, (height, width, 3))

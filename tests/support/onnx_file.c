@@ -7,42 +7,6 @@
 #include "graph/onnx/infer.h"
 #include "graph/reader.h"
 
-/* ---- wire format ---- */
-
-static void put_varint(struct text *to, uint64_t value)
-{
-    char bytes[10];
-    size_t length = 0;
-    for (; value > 0x7f; value >>= 7)
-        bytes[length++] = (char)(value | 0x80);
-    bytes[length++] = (char)value;
-    text_add_bytes(to, bytes, length);
-}
-
-void onnx_put_number(struct text *to, unsigned field, uint64_t value)
-{
-    put_varint(to, (uint64_t)field << 3);
-    put_varint(to, value);
-}
-
-void onnx_put_bytes(struct text *to, unsigned field, const void *bytes, size_t length)
-{
-    put_varint(to, (uint64_t)field << 3 | 2);
-    put_varint(to, length);
-    text_add_bytes(to, bytes, length);
-}
-
-void onnx_put_string(struct text *to, unsigned field, const char *string)
-{
-    onnx_put_bytes(to, field, string, strlen(string));
-}
-
-void onnx_put_message(struct text *to, unsigned field, struct text *message)
-{
-    onnx_put_bytes(to, field, text_get(message), message->length);
-    text_release(message);
-}
-
 /* ---- parts of a model ---- */
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
@@ -78,7 +42,7 @@ static void put_integers(struct text *graph, const char *name, unsigned type,
     int64_t length = (int64_t)count;
     struct text out = make_tensor(name, type, &length, rank), packed = {0};
     for (size_t i = 0; i < count; i++)
-        put_varint(&packed, (uint64_t)numbers[i]);
+        onnx_put_varint(&packed, (uint64_t)numbers[i]);
     onnx_put_message(&out, type == INT64 ? 7 : 5, &packed);
     onnx_put_message(graph, 5, &out);
 }

@@ -7,12 +7,7 @@
 #include <stdint.h>
 
 #include "core/text.h"
-
-/* One field of a message. */
-void onnx_put_number(struct text *to, unsigned field, uint64_t value);
-void onnx_put_bytes(struct text *to, unsigned field, const void *bytes, size_t length);
-void onnx_put_string(struct text *to, unsigned field, const char *string);
-void onnx_put_message(struct text *to, unsigned field, struct text *message); /* and releases it */
+#include "support/onnx_wire.h"
 
 /* A small complete model: an image, a convolution, a norm, a reshape with a computed shape, a
  * branch, a matmul with a Constant node, an LSTM, and a function call; one dimension is symbolic. */

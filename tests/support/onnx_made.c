@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/xalloc.h"
-#include "support/onnx_file.h"
+#include "support/onnx_wire.h"
 #include "support/unit.h"
 
 enum { IR_VERSION = 8, OPSET = 13, INPUT = 11, OUTPUT = 12, WEIGHT = 5, ATTRIBUTE_INT = 2 };

@@ -139,6 +139,12 @@ function withInterval(value, ends, unit) {
   return ends && known(value) ? withError(value, (ends[1] - ends[0]) / 2, unit) : withUnit(value, unit, 3);
 }
 
+// What stands on the quality axis: the accuracy, or a metric of all answers of runs without one.
+const qualityName = () => DATA.quality ? DATA.quality.name : headingOf("accuracy").toLowerCase();
+const qualityOf = setting => DATA.quality ? setting.quality : setting.accuracy;
+const qualityEnds = setting => DATA.quality ? setting.quality_interval_95 : setting.intervals.accuracy;
+const qualityText = value => DATA.quality ? digits(value, 3) : withUnit(value, "%");
+
 function answerTable() {
   const rows = DATA.settings.map((setting, i) => ({ ...setting, i, on: setting.pareto_optimal ? "yes" : "" }));
   const differs = key => new Set(rows.map(row => row[key])).size > 1;
@@ -147,7 +153,8 @@ function answerTable() {
   const percents = ends => ends ? " (" + ends.map(end => (100 * end).toFixed(0)).join("–") + ")" : "";
   return smallTable("Runs", [
     { label: "Run", text: true, of: settingName, view: row => make("span", {}, make("small", { class: "dim" }, row.i + 1 + " "), choose(row)) },
-    { key: "accuracy", label: headingOf("accuracy") + " (95 % CI)", show: row => withUnit(row.accuracy, "%") + percents(row.intervals.accuracy) },
+    DATA.quality ? { key: "quality", label: qualityName() + " (95 % CI)", show: row => digits(row.quality, 3) + (row.quality_interval_95 ? " (" + row.quality_interval_95.map(end => digits(end, 3)).join("–") + ")" : "") }
+      : { key: "accuracy", label: headingOf("accuracy") + " (95 % CI)", show: row => withUnit(row.accuracy, "%") + percents(row.intervals.accuracy) },
     figureColumn("joules_per_query", { show: row => withInterval(row.joules_per_query, row.intervals.joules_per_query, "J") }),
     figureColumn("joules_per_output_token", { show: run => withUnit(run.joules_per_output_token, "J", 3) }),
     figureColumn("output_tokens_per_s", { show: run => digits(run.output_tokens_per_s, 3) }),
@@ -159,19 +166,21 @@ function answerTable() {
   ], rows);
 }
 
+const frontierTitle = () => DATA.quality ? qualityName() + " against " + labelOf("joules_per_query").toLowerCase() : against("accuracy", "joules_per_query");
+
 function acrossSection() {
   if (!DATA.across) return null;
   const settings = DATA.settings.map(setting => ({ ...setting, name: settingName(setting) }));
-  const drawn = settings.filter(setting => known(setting.accuracy) && known(setting.joules_per_query)).length;
+  const drawn = settings.filter(setting => known(qualityOf(setting)) && known(setting.joules_per_query)).length;
   const legend = make("p", { class: "legend", id: "frontier-legend" });
   const repeated = settings.some(setting => setting.runs.length > 1);
   const notes = [drawn < settings.length ? drawn + " of " + settings.length + " runs; the others without grades or energy." : null, energiesText(),
     "Bars and ±: 95 % CI" + DATA.spread_text + (DATA.mixed ? ", sensors included." : "."), repeated ? "Several runs of one setting: mean, with the CI between runs." : null,
-    "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."].filter(Boolean);
+    "Pareto-optimal: no other run is at least as " + (DATA.quality ? "good" : "accurate") + " with at most as much energy, and better in one of the two."].filter(Boolean);
   return section("across", "Result", null, answerText(), answerTable(),
-    drawn > 1 ? make("h3", {}, against("accuracy", "joules_per_query")) : null,
+    drawn > 1 ? make("h3", {}, frontierTitle()) : null,
     drawn > 1 ? make("p", { class: "note", id: "frontier-note" }, notes.join(" ")) : null,
-    drawn > 1 ? chartElement(against("accuracy", "joules_per_query"), () => frontierOption(settings, legend), { size: settings.length > 8 ? "tall" : "" }) : null, legend,
+    drawn > 1 ? chartElement(frontierTitle(), () => frontierOption(settings, legend), { size: settings.length > 8 ? "tall" : "" }) : null, legend,
     warningsFold(DATA.runs, "warnings"));
 }
 

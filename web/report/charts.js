@@ -306,11 +306,11 @@ function frontOption(points, x, y, legend, tipOf) {
 // runs: of DATA.settings.
 function frontierOption(runs, legend) {
   const between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
-  const points = runs.map((run, place) => ({ x: run.joules_per_query, y: run.accuracy, place, name: run.name, xEnds: run.intervals.joules_per_query, yEnds: run.intervals.accuracy,
+  const points = runs.map((run, place) => ({ x: run.joules_per_query, y: qualityOf(run), place, name: run.name, xEnds: run.intervals.joules_per_query, yEnds: qualityEnds(run),
     onFront: run.pareto_optimal, color: color(run.pareto_optimal ? "c1" : "c6"), labeled: true }));
-  return frontOption(points, { unit: "J", name: labelOf("joules_per_query").toLowerCase() + " (lower is better)" }, { unit: "%", name: labelOf("accuracy").toLowerCase() }, legend, place => {
+  return frontOption(points, { unit: "J", name: labelOf("joules_per_query").toLowerCase() + " (lower is better)" }, { unit: DATA.quality ? "" : "%", name: qualityName() + (DATA.quality && DATA.quality.better === "lower" ? " (lower is better)" : "") }, legend, place => {
     const run = runs[place];
-    return tip(run.name, [["hardware", run.hardware || "–"], [headingOf("accuracy").toLowerCase(), withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
+    return tip(run.name, [["hardware", run.hardware || "–"], [qualityName(), qualityText(qualityOf(run))], ["95 % CI", qualityEnds(run) ? qualityEnds(run).map(qualityText).join(" to ") : "–"],
       [headingOf("joules_per_query").toLowerCase(), withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
       [headingOf("joules_per_output_token").toLowerCase(), withUnit(run.joules_per_output_token, "J")],
       [headingOf("ipj"), digits(run.ipj)], [run.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);

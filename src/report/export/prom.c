@@ -79,6 +79,26 @@ static void put_devices(const struct export_run *run, struct exposition *to)
     text_release(&labels);
 }
 
+/* Metrics of all answers; unknown ones are left out. */
+static void put_qualities(const struct export_run *run, struct exposition *to)
+{
+    static const struct metric_family FAMILY = {
+        "ipw_run_answer_quality", METRIC_GAUGE, "",
+        "A metric of all answers of the run: word error rate, mAP, FID ..."};
+    struct text labels = {0};
+    if (run->summary->quality_count)
+        exposition_family(to, &FAMILY);
+    for (size_t i = 0; i < run->summary->quality_count; i++) {
+        const struct summary_quality *quality = &run->summary->qualities[i];
+        if (!is_known(quality->value))
+            continue;
+        add_common(run, &labels);
+        exposition_label(&labels, "metric", quality->name);
+        exposition_sample(to, text_get(&labels), "", quality->value);
+    }
+    text_release(&labels);
+}
+
 static enum err prom_begin(struct export *export, struct error *why)
 {
     if (!export->run->summary)
@@ -96,6 +116,7 @@ static enum err prom_end(struct export *export, struct error *why)
     put_info(export->run, &to);
     put_gauges(export->run, &to);
     put_devices(export->run, &to);
+    put_qualities(export->run, &to);
     return ERR_OK;
 }
 

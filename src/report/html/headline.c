@@ -258,6 +258,29 @@ static void put_perplexity(const struct top *top)
                format_figure(text, run->bits_per_byte, run->bits_per_byte_plus_minus, ""), note);
 }
 
+/* Metrics of all answers, each with its own label. */
+static void put_qualities(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX];
+    const struct summary *run = &top->table->summary;
+    for (size_t i = 0; i < run->quality_count; i++) {
+        const struct summary_quality *quality = &run->qualities[i];
+        chars_format(note, "over %.0f answers%s%s%s", integer_number(quality->count),
+                     quality->better == BETTER_LOWER ? "; lower is better" : "",
+                     quality->reason[0] ? "; " : "", quality->reason);
+        result_group(top->out, NULL);
+        result_text(top->out, "key", quality->name);
+        result_text(top->out, "label", quality->name);
+        result_number(top->out, "value", quality->value, "");
+        result_text(top->out, "text",
+                    is_known(quality->value)
+                        ? format_figure(text, quality->value, quality->plus_minus, "")
+                        : NULL);
+        result_text(top->out, "note", note);
+        result_end(top->out);
+    }
+}
+
 static void put_intelligence(const struct top *top, const char *key, double known, double error,
                              const char *unit, const char *what)
 {
@@ -348,7 +371,9 @@ void headline_fill(const struct run_table *table, const struct results *results,
     const struct summary *summary = &table->summary;
     result_list(out, "headline");
     put_perplexity(&top);
-    put_accuracy(&top);
+    put_qualities(&top);
+    if (!summary->quality_count || is_known(summary->accuracy))
+        put_accuracy(&top);
     put_per_query(&top);
     put_per_token(&top);
     put_intelligence(&top, "ipj", summary->ipj, summary->ipj_plus_minus, "1/J",

@@ -293,7 +293,7 @@ const struct plot_driver plot_models = {
 /* ---- pareto: accuracy against energy ---- */
 
 struct choice {
-    double joules, accuracy;
+    double joules, quality;
 };
 
 static int by_joules(const void *a, const void *b)
@@ -301,19 +301,29 @@ static int by_joules(const void *a, const void *b)
     return compare_numbers(((const struct choice *)a)->joules, ((const struct choice *)b)->joules);
 }
 
-static bool is_graded(const struct run_figures *run)
+/* Accuracy, in percent, or another metric (quality_axis.c). */
+struct frontier {
+    const struct plot_source *source;
+    struct quality_axis axis;
+    double scale;
+};
+
+static bool is_graded(const struct frontier *of, size_t i)
 {
-    return run->point.joules_per_query > 0 && is_known(run->point.accuracy);
+    const struct run_point *point = &of->source->runs[i].point;
+    return point->joules_per_query > 0 && is_known(quality_axis_value(&of->axis, point));
 }
 
-static void put_run(struct figure_panel *panel, const struct plot_source *source, size_t i, bool on,
+static void put_run(struct figure_panel *panel, const struct frontier *of, size_t i, bool on,
                     double farthest, struct figure_series *const series[2][2])
 {
+    const struct plot_source *source = of->source;
     const struct run_figures *run = &source->runs[i];
-    double x = run->point.joules_per_query;
-    double y = 100 * run->point.accuracy;
+    double x = run->point.joules_per_query, low, high;
+    double y = of->scale * quality_axis_value(&of->axis, &run->point);
     double error = known_or(run->joules_per_query_error, 0);
-    series_add4(series[on][0], x, y, 100 * run->accuracy_low, 100 * run->accuracy_high);
+    quality_axis_interval(&of->axis, run, &low, &high);
+    series_add4(series[on][0], x, y, of->scale * low, of->scale * high);
     series_add4(series[on][1], x, y, x - error > 0 ? x - error : x / 100, x + error);
     figure_label(panel, x, y, x > farthest, source->names->names[i]);
 }
@@ -325,17 +335,18 @@ static void put_frontier(struct figure_panel *panel, struct choice *best, size_t
     qsort(best, count, sizeof *best, by_joules);
     for (size_t i = 0; i < count; i++) {
         if (i)
-            series_add2(line, best[i].joules, best[i - 1].accuracy);
-        series_add2(line, best[i].joules, best[i].accuracy);
+            series_add2(line, best[i].joules, best[i - 1].quality);
+        series_add2(line, best[i].joules, best[i].quality);
     }
 }
 
 /* Labels of points in the right half are placed to their left, so that none is clipped. */
-static double middle_of(const struct plot_source *source, bool *is_wide)
+static double middle_of(const struct frontier *of, bool *is_wide)
 {
+    const struct plot_source *source = of->source;
     double min = INFINITY, max = 0;
     for (size_t i = 0; i < source->run_count; i++)
-        if (is_graded(&source->runs[i])) {
+        if (is_graded(of, i)) {
             min = fmin(min, source->runs[i].point.joules_per_query);
             max = fmax(max, source->runs[i].point.joules_per_query);
         }
@@ -343,14 +354,24 @@ static double middle_of(const struct plot_source *source, bool *is_wide)
     return *is_wide ? sqrt(min * max) : (min + max) / 2;
 }
 
-static void put_runs(const struct plot_source *source, const bool *on, struct choice *best,
+/* Points of several datasets have a frontier each, which one line would join. */
+static bool has_one_dataset(const struct plot_source *source)
+{
+    for (size_t i = 1; i < source->run_count; i++)
+        if (!str_equal(source->runs[i].point.dataset, source->runs[0].point.dataset))
+            return false;
+    return true;
+}
+
+static void put_runs(const struct frontier *of, const bool *on, struct choice *best,
                      struct figure *figure)
 {
     size_t count = 0;
-    struct figure_panel *panel =
-        figure_panel(figure, METRIC_AXIS(ENERGY_PER_QUERY).text, METRIC_AXIS(ACCURACY).text);
+    const char *name = of->axis.name;
+    struct figure_panel *panel = figure_panel(figure, METRIC_AXIS(ENERGY_PER_QUERY).text,
+                                              name[0] ? name : METRIC_AXIS(ACCURACY).text);
     bool is_wide;
-    double farthest = middle_of(source, &is_wide);
+    double farthest = middle_of(of, &is_wide);
     panel->x.log_base = is_wide ? 10 : 0;
     struct figure_series *series[2][2];
     for (int i = 0; i < 2; i++) {
@@ -359,34 +380,39 @@ static void put_runs(const struct plot_source *source, const bool *on, struct ch
             figure_series(panel, FIGURE_ERRORS_Y, color, i ? "Pareto-optimal" : "dominated");
         series[i][1] = figure_series(panel, FIGURE_ERRORS_X, color, "");
     }
-    for (size_t i = 0; i < source->run_count; i++) {
-        const struct run_point *point = &source->runs[i].point;
-        if (!is_graded(&source->runs[i]))
+    for (size_t i = 0; i < of->source->run_count; i++) {
+        const struct run_point *point = &of->source->runs[i].point;
+        if (!is_graded(of, i))
             continue;
-        put_run(panel, source, i, on[i], farthest, series);
+        put_run(panel, of, i, on[i], farthest, series);
         if (on[i])
-            best[count++] = (struct choice){point->joules_per_query, 100 * point->accuracy};
+            best[count++] = (struct choice){point->joules_per_query,
+                                            of->scale * quality_axis_value(&of->axis, point)};
     }
-    put_frontier(panel, best, count);
+    if (has_one_dataset(of->source))
+        put_frontier(panel, best, count);
 }
 
-static enum err draw_known(const struct plot_source *source, double *cost, double *benefit,
+static enum err draw_known(const struct plot_source *source, const struct run_point **points,
                            bool *on, struct choice *best, struct figure *figure, struct error *why)
 {
+    static const struct run_point NOT_DRAWN = {.joules_per_query = UNKNOWN, .accuracy = UNKNOWN};
     size_t known = 0;
+    struct frontier of = {.source = source};
+    quality_axis_of(source->runs, source->run_count, &of.axis);
+    of.scale = of.axis.name[0] ? 1 : 100;
     for (size_t i = 0; i < source->run_count; i++) {
-        bool drawn = is_graded(&source->runs[i]);
-        cost[i] = drawn ? source->runs[i].point.joules_per_query : UNKNOWN;
-        benefit[i] = drawn ? source->runs[i].point.accuracy : UNKNOWN;
+        bool drawn = is_graded(&of, i);
+        points[i] = drawn ? &source->runs[i].point : &NOT_DRAWN;
         known += drawn;
     }
     if (known < 2)
         return err_set(why, ERR_NO_DATA, "%zu of %zu runs have graded answers of known energy",
                        known, source->run_count);
-    pareto_mark(cost, benefit, source->run_count, on);
-    chars_copy(figure->title, "Accuracy against energy");
+    run_points_mark(&of.axis, points, source->run_count, on);
+    chars_format(figure->title, "%s against energy", of.axis.name[0] ? of.axis.name : "Accuracy");
     note_runs(figure, source, known);
-    put_runs(source, on, best, figure);
+    put_runs(&of, on, best, figure);
     return ERR_OK;
 }
 
@@ -394,13 +420,11 @@ static enum err draw_pareto(const struct plot_source *source, struct figure *fig
                             struct error *why)
 {
     size_t n = source->run_count;
-    double *cost = xmalloc(n * sizeof *cost);
-    double *benefit = xmalloc(n * sizeof *benefit);
+    const struct run_point **points = xmalloc(n * sizeof *points);
     bool *on = xcalloc(n, sizeof *on);
     struct choice *best = xmalloc(n * sizeof *best);
-    enum err err = draw_known(source, cost, benefit, on, best, figure, why);
-    free(cost);
-    free(benefit);
+    enum err err = draw_known(source, points, on, best, figure, why);
+    free((void *)points);
     free(on);
     free(best);
     return err;

@@ -200,6 +200,14 @@ static void add_common(struct text *words, const struct run_ranking *all)
 
 void conclusion_of_ranking(const struct run_ranking *all, const char *each, struct text *out)
 {
+    if (all->datasets > 1) {
+        text_addf(
+            out,
+            "Not ranked: the runs are of %zu datasets, and answers to different questions are "
+            "no alternatives.",
+            all->datasets);
+        return;
+    }
     if (all->accuracy.best >= 0)
         add_accurate(out, all, each);
     if (all->energy.best >= 0)
@@ -241,8 +249,8 @@ static void add_name(struct table *table, const char *name, size_t most)
 }
 
 /* One row of the table: a setting, with the number of its runs. */
-static void add_setting(struct table *table, const struct run_ranking *all, size_t i,
-                        size_t letters)
+static void add_setting(struct table *table, const struct run_ranking *all,
+                        const struct quality_axis *axis, size_t i, size_t letters)
 {
     const struct run_figures *run = &all->settings->means[i];
     size_t runs = all->settings->sizes[i];
@@ -256,8 +264,12 @@ static void add_setting(struct table *table, const struct run_ranking *all, size
         table_addf(table, "%zu", run->point.failed);
     else
         table_add(table, "");
-    table_add(table,
-              format_accuracy(cell, run->point.accuracy, run->unread_share, run->accuracy_at_most));
+    if (axis->name[0])
+        table_add(table, format_figure(cell, quality_axis_value(axis, &run->point),
+                                       run->point.quality.plus_minus, ""));
+    else
+        table_add(table, format_accuracy(cell, run->point.accuracy, run->unread_share,
+                                         run->accuracy_at_most));
     table_add(table, format_with_error(cell, run->point.joules_per_query,
                                        run->joules_per_query_error / NORMAL_95, "J"));
     table_add(table, format_si(cell, run->latency_s, "s"));
@@ -269,10 +281,14 @@ static void put_settings(const struct run_ranking *all, size_t most, bool color,
     const struct run_settings *settings = all->settings;
     enum summary_index energy =
         settings->means->is_command ? SUMMARY_INDEX_joules : SUMMARY_INDEX_joules_per_query;
+    struct quality_axis axis;
+    quality_axis_of(settings->means, settings->count, &axis);
+    const struct table_column quality = axis.name[0] ? (struct table_column){axis.name, true}
+                                                     : (struct table_column)FIGURE_COLUMN(accuracy);
     const struct table_column columns[] = {{"", false},
                                            {"run", false},
                                            FIGURE_COLUMN(failed),
-                                           FIGURE_COLUMN(accuracy),
+                                           quality,
                                            {SUMMARY_HEADINGS[energy], true},
                                            {record_column(COLUMN_NUMBER, RUN_LATENCY)->label, true},
                                            FIGURE_COLUMN(output_tokens_per_s)};
@@ -282,13 +298,15 @@ static void put_settings(const struct run_ranking *all, size_t most, bool color,
         if (settings->means[i].point.failed)
             letters = NAME_LETTERS - FAILED_LETTERS;
     for (size_t i = 0; i < settings->count && i < most; i++)
-        add_setting(&table, all, i, letters);
+        add_setting(&table, all, &axis, i, letters);
     table_print(&table, "   ", color, out);
     if (settings->count > most)
         text_addf(out, "   %zu more runs: -v shows them\n", settings->count - most);
     for (size_t i = 0; i < settings->count; i++)
         if (all->optimal[i]) {
-            text_add(out, "   * Pareto-optimal: no other is as accurate for as little energy\n");
+            text_addf(out, "   * Pareto-optimal: no other%s is as %s for as little energy\n",
+                      all->datasets > 1 ? " of the same dataset" : "",
+                      axis.name[0] ? "good" : "accurate");
             break;
         }
 }

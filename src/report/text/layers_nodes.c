@@ -1,6 +1,4 @@
 /* Nodes by the time of a run; then by operator, and the run as a whole beside its estimate. */
-#include "report/text/layers_nodes.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include "core/xalloc.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
+#include "report/text/reports.h"
 
 enum { ROWS_MAX = 30, NAME_MAX_SHOWN = 40 };
 
@@ -133,12 +132,13 @@ static void write_joins(const struct result_item *model, struct text *out)
         }
     }
     if (unknown)
-        text_addf(out,
-                  "   %zu node%s of the runtime (%s) are not in the model's graph by name: layouts "
-                  "and fused operators\n",
-                  unknown, str_plural((double)unknown), format_si(cell, unknown_s, "s"));
+        text_addf(
+            out,
+            "   not in the model's graph by name: %zu node%s of the runtime (%s), such as changes "
+            "of layout\n",
+            unknown, str_plural((double)unknown), format_si(cell, unknown_s, "s"));
     if (absent)
-        text_addf(out, "   %zu node%s of the graph did not run by name: fused into others\n",
+        text_addf(out, "   did not run by name: %zu kernel%s of the estimate, fused into others\n",
                   absent, str_plural((double)absent));
 }
 

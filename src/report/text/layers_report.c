@@ -10,7 +10,6 @@
 #include "core/units.h"
 #include "report/print/print.h"
 #include "report/text/format.h"
-#include "report/text/layers_nodes.h"
 
 static const char *const PHASES[] = {"prefill", "decode"};
 enum { PHASE_COUNT = COUNT_OF(PHASES) };

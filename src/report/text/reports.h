@@ -39,6 +39,10 @@ extern const struct print_views FAMILY_VIEWS;
 /* ---- ipw layers ---- */
 
 extern const struct print_views LAYERS_VIEWS;
+/* Its parts for an ONNX model (layers_nodes.c); mark: "~" before estimated energies. */
+void layers_nodes_head(const struct result_item *model, const char *name, struct text *out);
+void layers_nodes_tables(const struct result_item *model, const char *mark, bool color,
+                         struct text *out);
 
 /* ---- ipw analyze ---- */
 

@@ -66,7 +66,7 @@ struct layers_options {
     unsigned seed;
     int gpu_layers;
     const struct params *dims;                /* of an ONNX model: sizes of free dimensions */
-    const struct candidate_options *estimate; /* the device to compare with; NULL: this machine */
+    const struct candidate_options *estimate; /* the device to compare with */
     const char *library;                      /* of ONNX Runtime; NULL: the usual one */
     double idle_s;                            /* 0: no baseline */
     double window_s;                          /* 0: as long as the sensors need */

@@ -1,4 +1,6 @@
-#include "runner/layers/node_join.h"
+/* Joins rows of a trace with subgraphs of an estimate. */
+#include "runner/layers/campaign.h"
+#include "runner/layers/node_trace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include "estimate/estimate_grid.h"
 #include "estimate/workload_estimate.h"
 #include "graph/reader.h"
-#include "runner/host_report.h"
 
 enum { NO_ROW = -1 };
 
@@ -76,29 +77,20 @@ static void take_shapes(const struct node_question *question, struct params *dim
 static enum err find_device(const struct node_question *question, struct candidates *out,
                             struct error *why)
 {
-    static const struct candidate_options NONE = {0};
-    struct hardware own;
-    struct error unknown = {0};
-    enum err err = candidates_find(question->device ? question->device : &NONE, out, why);
+    enum err err = candidates_find(question->device, out, why);
     if (err || out->hardware_count)
         return err;
-    if (host_find_processor(&own, &unknown))
-        return err_set(why, ERR_NOT_FOUND,
-                       "this machine (%s) is not in the catalog: give --hardware ID, or "
-                       "--hardware-file with the result of `ipw estimate calibrate`",
-                       unknown.text);
-    candidates_add(out, &own);
-    return ERR_OK;
+    return err_set(why, ERR_NOT_FOUND,
+                   "this machine's processor is not in the catalog: give --hardware ID, or "
+                   "--hardware-file with the result of `ipw estimate calibrate`");
 }
 
 static enum err make_estimate(const struct node_question *question, struct estimated *out,
                               struct error *why)
 {
-    static const struct candidate_options NONE = {0};
-    const struct candidate_options *options = question->device ? question->device : &NONE;
     enum err err = find_device(question, &out->candidates, why);
     if (!err)
-        err = candidates_make(options, &out->work, &out->candidates, why);
+        err = candidates_make(question->device, &out->work, &out->candidates, why);
     if (!err)
         err = workload_estimate_make(&out->work, &out->candidates.hardware[0],
                                      &out->candidates.items[0].config, true, &out->estimate, why);
@@ -147,7 +139,19 @@ static void release(struct estimated *estimated)
 
 /* ---- names ---- */
 
-/* "fused Conv_0", "relu_0.tmp_0_nchwc" and "Conv_3_token_12" have the names that the runtime added to removed. */
+/* "act/Mul/QuickGeluFusion/" -> "act/Mul". */
+static void drop_fusion(char *name)
+{
+    size_t length = strlen(name);
+    if (length && name[length - 1] == '/')
+        name[length - 1] = '\0';
+    char *slash = strrchr(name, '/');
+    if (slash && str_ends(slash, "Fusion"))
+        *slash = '\0';
+}
+
+/* Without what the runtime adds to the names of nodes and results: "fused Conv_0", "relu_0.tmp_0_nchwc", "Conv_3_token_12"
+ * and "act/Mul/QuickGeluFusion/". */
 static char *plain_name(const char *name)
 {
     static const char FUSED[] = "fused ", LAYOUT[] = "_nchwc", TOKEN[] = "_token_";
@@ -158,6 +162,7 @@ static char *plain_name(const char *name)
         *token = '\0';
     if (str_ends(copy, LAYOUT))
         copy[strlen(copy) - sizeof LAYOUT + 1] = '\0';
+    drop_fusion(copy);
     return copy;
 }
 

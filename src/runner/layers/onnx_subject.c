@@ -13,7 +13,6 @@
 #include "core/xalloc.h"
 #include "engine/onnx_inputs.h"
 #include "runner/layers/campaign.h"
-#include "runner/layers/node_join.h"
 #include "runner/layers/node_trace.h"
 
 enum {
@@ -209,7 +208,7 @@ static void share_energy(struct layers_model *model)
     }
     bool has_energy = is_known(active);
     nodes->rest_s = pass_s - busy;
-    nodes->rest_j = has_energy ? active - sum : UNKNOWN;
+    nodes->rest_j = has_energy ? active * nodes->rest_s / pass_s : UNKNOWN;
     model->component_joules = has_energy ? sum : UNKNOWN;
     model->component_sigma = has_energy ? sqrt(variance) : UNKNOWN;
     model->unattributed_joules = nodes->rest_j;

@@ -76,13 +76,14 @@ static void predict(const struct profile_entry *entry, const struct hardware *de
     bool is_image = is_known(summary->images);
     struct predicted_work work = {
         .model = entry->file,
+        .image = entry->image,
         .prompt_tokens = UNKNOWN,
         .output_tokens = UNKNOWN,
         .passes = is_image ? ratio(summary->denoise_steps, summary->images) : UNKNOWN,
     };
     if (!device || !entry->file || is_known(summary->audio_s))
         return;
-    if (!is_image && !entry->profile->workload) {
+    if (!is_image) {
         work.prompt_tokens = ratio(summary->input_tokens, (double)summary->completed);
         work.output_tokens = ratio(summary->output_tokens, (double)summary->completed);
     }

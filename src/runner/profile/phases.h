@@ -156,8 +156,9 @@ enum err committer_stop(struct committer *committer, struct error *why) MUST_USE
 
 /* The work of one query. */
 struct predicted_work {
-    const char *model;                   /* a file that the estimator reads */
-    double prompt_tokens, output_tokens; /* of a language model; else UNKNOWN */
+    const char *model; /* a file that the estimator reads */
+    const char *image; /* size of its images, if the file leaves it free; or NULL */
+    double prompt_tokens, output_tokens; /* of a text, and of its answer; else UNKNOWN */
     double passes;                       /* of the model; UNKNOWN: one */
 };
 

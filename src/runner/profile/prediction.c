@@ -70,12 +70,13 @@ static enum err estimate_model(const struct predicted_work *work, const struct m
 {
     char prompt[24];
     struct workload_list list;
-    bool is_text = is_known(work->prompt_tokens);
-    chars_format(prompt, "%.0f", is_text ? fmax(1, work->prompt_tokens) : 0);
+    bool has_answer = is_known(work->output_tokens);
+    chars_format(prompt, "%.0f", fmax(1, known_or(work->prompt_tokens, 1)));
     const struct workload_options options = {
         .batch = "1",
-        .prompt_tokens = is_text ? prompt : NULL,
-        .output_tokens = is_text ? (unsigned)fmax(1, round(known_or(work->output_tokens, 1))) : 0,
+        .image = work->image,
+        .prompt_tokens = is_known(work->prompt_tokens) ? prompt : NULL,
+        .output_tokens = has_answer ? (unsigned)fmax(1, round(work->output_tokens)) : 0,
     };
     enum err err = workload_list_make(&options, model, &list, why);
     if (err)

@@ -180,6 +180,7 @@ struct profile_entry {
     const struct profile_options *profile; /* its model is ignored */
     const char *model;                     /* name known to the client */
     const char *file;                      /* what the estimator reads; NULL: no estimate */
+    const char *image; /* size of its images, where the file leaves it free; or NULL */
 };
 
 struct profile_family_options {
