@@ -278,6 +278,23 @@ class WorkloadProfile(MachineTest):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
         self.assertIn("map_50", done.stderr)
 
+    @unittest.skipIf(SANITIZED, "the commands that draw are tested elsewhere")
+    def test_a_study_ends_with_its_page_and_plot(self):
+        done = ipw(self.on, "sweep", "--preset", "yolo-sizes", "--knob", f"model={self.yolo}", "--knob",
+                   "size=64,128", "--output-dir", self.out, "--", *self.annotated()[:-4])
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn("yolo-sizes: which size", done.stderr)
+        self.assertIn("report.html", done.stdout)
+        [path] = self.out.glob("sweep_*")
+        self.assertTrue((path / "report.html").exists())
+
+    def test_a_grader_of_other_answers(self):
+        report = self.profile("vit", self.vit, self.images, "--grader", "map")
+        for entry in report["quality"]:
+            self.assertIsNone(entry["value"])
+            self.assertIn("the expected answer", entry["reason"])
+        self.assertEqual(report["ungraded"], 8)
+
     @unittest.skipIf(SANITIZED, "other paths than those of a profile are tested without")
     def test_pairs_and_files_of_runs(self):
         arguments = ["profile", "--workload", "yolo", *self.annotated(), "--output-dir", self.out, "--json", "--against",
