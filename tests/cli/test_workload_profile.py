@@ -78,8 +78,8 @@ class WorkloadProfile(MachineTest):
         self.out = self.on.root / "out"
 
     def arguments(self, workload, model, images, *more):
-        return ["profile", "--workload", workload, "--model", model, "--dataset", "images", "--dataset-param",
-                f"path={images}", "--idle", "0", "--output-dir", self.out, "--client-param", "threads=1", *more]
+        dataset = ["images", "--dataset-param", f"path={images}"] if images.is_dir() else [images]
+        return ["profile", "--workload", workload, "--model", model, "--dataset", *dataset, "--idle", "0", "--output-dir", self.out, "--client-param", "threads=1", *more]
 
     def profile(self, workload, model, images, *more, code=0, machine=None):
         self.done = ipw(machine or self.on, *self.arguments(workload, model, images, "--json", *more))
@@ -183,7 +183,7 @@ class WorkloadProfile(MachineTest):
         times = Counter(round(latency_of(record), 9)
                         for record in self.run_dir.records().values())
         self.assertEqual(sorted(times.values()), [4, 4], times)
-        self.profile("vit", self.vit, self.images, "-c", "3", "--name", "c3")
+        self.assertConserved(self.profile("vit", self.vit, self.images, "-c", "3", "--name", "apart"))
 
     def test_unknown_is_null(self):
         report = self.profile("vit", self.vit, self.images, machine=self.machine(Machine))
@@ -204,6 +204,9 @@ class WorkloadProfile(MachineTest):
         onnx.save(newer, self.on.root / "newer.onnx")
         eight = models.classifier(self.on.root / "eight.onnx", 32, len(CLASSES), batch=8)
         nothing = models.constant_output(self.on.root / "nan.onnx", [[0.5, np.nan, 0.1]])
+        text = models.text_classifier(self.on.root / "text/model.onnx", 4, 2).parent
+        (text / "vocab.txt").write_text("[PAD]\n[UNK]\nthe\nrain\n")
+        texts = self.on.put("/texts.jsonl", json.dumps({"problem": "the rain", "answer": "0"}))
         for words, code, (workload, model, images, *more) in (
                 (("vti", "did you mean 'vit'"), 2, ("vti", self.vit, self.images)),
                 (("absent.onnx",), 2, ("vit", self.folder / "absent.onnx", self.images)),
@@ -214,13 +217,15 @@ class WorkloadProfile(MachineTest):
                 (("eight.onnx", "fixed at 8"), 1, ("vit", eight, self.images, "--client-param", "batch=4")),
                 (("nan.onnx", "NaN"), 1, ("vit", nothing, self.images)),
                 (("directory", "encoder_model.onnx"), 2, ("whisper", self.vit, self.images)),
-                (("model_index.json",), 2, ("diffusion", self.vit, self.images)),
+                (("model_index.json",), 2, ("diffusion", self.vit, texts)),
                 (("siz", "did you mean 'size'"), 2, ("yolo", self.yolo, self.images, "--param", "siz=64")),
                 (("--client-param batch=4",), 2, ("vit", self.vit, self.images, "--param", "batch=4")),
                 (("--param size=64",), 2, ("yolo", self.yolo, self.images, "--client-param", "size=64")),
-                (("one query at a time",), 2, ("lstm", self.vit, self.images, "--client-param", "batch=2")),
+                (("one query at a time",), 2, ("lstm", text, texts, "--client-param", "batch=2")),
                 (("--system", "an image file"), 2, ("vit", self.vit, self.images, "--system", "Be brief.")),
                 (("--client-base-url",), 2, ("vit", self.vit, self.images, "--client-base-url", "http://localhost:1")),
+                (("size=33", "32 x 32 only"), 2, ("vit", self.vit, self.images, "--param", "size=33")),
+                (("dataset images has files", "a text"), 2, ("lstm", text, self.images)),
                 (("client onnx",), 2, ("vit", self.vit, self.images, "--client", "openai"))):
             with self.subTest(words=words):
                 self.refused(*words, code=code, arguments=self.arguments(workload, model, images, *more))
@@ -267,7 +272,7 @@ class WorkloadProfile(MachineTest):
                  *self.annotated()]
         done = ipw(self.on, *sweep)
         self.assertEqual(done.returncode, 1, done.stderr)  # the stride is 8
-        self.assertIn("failed with exit status 1: ipw profile: ", done.stderr)
+        self.assertIn("failed with exit status 2: ipw profile: ", done.stderr)
         self.assertIn("size=100: expected a multiple of the model's stride, 8", done.stderr)
         [path] = self.out.glob("sweep_*")
         rows = list(csv.DictReader(io.StringIO(ipw(None, "export", path, "--to", "csv").stdout)))
