@@ -41,6 +41,7 @@ except ImportError as error:
     sys.exit(77)
 
 GRADE = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools/grade"
+TOKENS = Path(os.environ.get("IPW_SOURCE", ".")).resolve() / "tests/fixtures/workloads/clip_tokens"
 CLOSE = 1e-9
 
 
@@ -470,6 +471,36 @@ class Images(unittest.TestCase):
         got = qualities("clip_score", self.items(8, sorted(folder.iterdir())), encoder=path, size=24,
                         text_features=self.table("texts", texts))["clip_score"]
         self.assertAlmostEqual(got["value"], (100 * np.maximum(cosines, 0)).mean(), delta=1e-3)
+
+    def test_clip_score_of_images_and_texts(self):
+        """Embeddings of both by encoders; the tokens are those of the tokenizer's own test."""
+        folder, pixels = self.images("clip-texts", 4)
+        path, texts = str(self.folder / "clip-image.onnx"), str(self.folder / "clip-text.onnx")
+        image_session = write_encoder(path, 5)
+        rng = np.random.default_rng(57)
+        table = numpy_helper.from_array(rng.normal(size=(700, 5)).astype(np.float32), "table")
+        for kind in TensorProto.INT64, TensorProto.INT32:
+            nodes = [helper.make_node("Gather", ["table", "input_ids"], ["each"]),
+                     helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+                     helper.make_node("Unsqueeze", ["mask", "last"], ["wide"]), helper.make_node("Mul", ["each", "wide"], ["used"]),
+                     helper.make_node("ReduceSum", ["used", "axis"], ["text_embeds"], keepdims=0)]
+            graph = helper.make_graph(nodes, "text", [helper.make_tensor_value_info(name, kind, ["batch", 77])
+                                                      for name in ("input_ids", "attention_mask")],
+                                      [helper.make_tensor_value_info("each", TensorProto.FLOAT, None),
+                                       helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, None)],
+                                      [table, numpy_helper.from_array(np.array([1], np.int64), "axis"),
+                                       numpy_helper.from_array(np.array([2], np.int64), "last")])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), texts)
+            cases = [case for case in json.loads((TOKENS / "tokens.json").read_text()) if len(case["ids"]) > 5][:4]
+            self.assertEqual(len(cases), 4)
+            cosines = []
+            for case, image in zip(cases, pixels):
+                text = numpy_helper.to_array(table)[case["ids"]].sum(0)
+                found = image_session.run(None, {"image_0": planes_of(image, CLIP_MEAN, CLIP_STD)})[0].ravel()
+                cosines.append(found @ text / np.linalg.norm(found) / np.linalg.norm(text))
+            items = [{**item, "problem": case["text"]} for item, case in zip(self.items(4, sorted(folder.iterdir())), cases)]
+            got = qualities("clip_score", items, encoder=path, size=24, text_encoder=texts, tokenizer=TOKENS)["clip_score"]
+            self.assertAlmostEqual(got["value"], (100 * np.maximum(cosines, 0)).mean(), delta=1e-3)
 
     def test_lpips_of_images_and_features(self):
         folder, pixels = self.images("lpips", 6)
