@@ -180,7 +180,7 @@ static enum err clip_score_grade(const void *state, const struct grading *what, 
 
 const struct grader_driver grader_clip_score = {
     .name = "clip_score",
-    .summary = "generated images: cosine between the embeddings of image and prompt, x 100",
+    .summary = "generated images: how they fit their prompts; needs CLIP's encoders, or embeddings",
     .params = PARAMS,
     .ignores_expected = true,
     .is_of_all = true,

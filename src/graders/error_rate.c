@@ -206,5 +206,5 @@ static void *cer_resample_open(const void *state, const struct grading *items, s
         .resample_close = quality_terms_free,                                                      \
     }
 
-ERROR_RATE(wer, "speech recognition: word error rate, with the character error rate");
-ERROR_RATE(cer, "speech recognition: character error rate, with the word error rate");
+ERROR_RATE(wer, "speech: word error rate, with the character error rate");
+ERROR_RATE(cer, "speech: character error rate, with the word error rate");

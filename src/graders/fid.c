@@ -312,7 +312,7 @@ static enum err fid_grade(const void *state, const struct grading *what, struct 
 
 const struct grader_driver grader_fid = {
     .name = "fid",
-    .summary = "generated images: Fréchet distance of their features from those of a reference",
+    .summary = "generated images: Fréchet distance from a reference; needs an encoder, or features",
     .params = PARAMS,
     .ignores_expected = true,
     .is_of_all = true,

@@ -221,7 +221,7 @@ static void map_resample_close(void *opened)
 
 const struct grader_driver grader_map = {
     .name = "map",
-    .summary = "object detection: average precision as COCO defines it (map_50, map_50_95)",
+    .summary = "detection: average precision as COCO defines it (map_50, map_50_95)",
     .has_score = true,
     .grade = map_grade,
     .corpus = map_corpus,
