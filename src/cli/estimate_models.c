@@ -10,7 +10,8 @@
 #include "estimate/model_compare.h"
 #include "report/text/estimate_report.h"
 
-static enum err add_estimate(const struct models_command *command, const struct workload *work,
+static enum err add_estimate(const struct models_command *command,
+                             const struct estimate_workload *work,
                              struct model_comparison *comparison, struct error *why)
 {
     struct candidates *candidates = command->candidates;
@@ -35,7 +36,7 @@ static enum err add_model(const struct models_command *command, const struct mod
                           struct model_comparison *comparison, struct error *why)
 {
     struct workload_list list;
-    struct workload work;
+    struct estimate_workload work;
     enum err err = workload_list_make(command->workload, model, &list, why);
     if (err)
         return err;
