@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "graders/answer.h"
+#include "graders/image_encoder.h"
 #include "graders/item_features.h"
 #include "graders/quality.h"
 #include "port/file.h"

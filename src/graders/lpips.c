@@ -9,6 +9,7 @@
 #include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
+#include "graders/image_encoder.h"
 #include "graders/item_features.h"
 #include "graders/quality.h"
 

@@ -216,6 +216,18 @@ class Speech(unittest.TestCase):
                 self.assertAlmostEqual(got["cer"]["value"], jiwer.cer(expected, heard), delta=CLOSE)
                 self.assertTrue(got["wer"]["lower_is_better"])
 
+    def test_any_lengths(self):
+        """The edit distance takes 64 characters at a time."""
+        rng = random.Random(35)
+        items = []
+        for length in (1, 2, 63, 64, 65, 127, 128, 129, 300):
+            for letters in "ab", "abcdefghij", "".join(chr(0x4e00 + i) for i in range(400)):
+                text = "".join(rng.choice(letters) for _ in range(length))
+                items.append((text, "".join(rng.choice(letters) for _ in range(rng.choice([1, length, length + 70])))))
+                items.append((text, "".join(c for c in text if rng.random() < 0.9) or "x"))
+        for grade, (expected, heard) in zip(ask([{"grader": "cer", "expected": a, "answer": b} for a, b in items]), items):
+            self.assertAlmostEqual(grade["score"], max(0, 1 - jiwer.cer(expected, heard)), delta=CLOSE)
+
     def test_basic_normalization_is_lower_case_without_punctuation(self):
         rng = random.Random(31)
         items = [speech(rng, punctuation=True) for _ in range(20)]
