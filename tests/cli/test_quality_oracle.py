@@ -17,6 +17,7 @@ import contextlib
 import io
 import json
 import random
+import re
 import string
 import struct
 import subprocess
@@ -405,7 +406,7 @@ class Images(unittest.TestCase):
                 files = [self.table(f"{name}-{width}", rows, kind, dtype) for name, rows in (("x", x), ("y", y))]
                 got = qualities("fid", self.items(100), features=files[0], reference=files[1])["fid"]
                 self.assertAlmostEqual(got["value"] / frechet(x, y), 1, delta=digits)
-                self.assertEqual((got["count"], got["lower_is_better"], got["reason"]), (100, True, ""))
+                self.assertEqual((got["count"], got["lower_is_better"]), (100, True))
                 moments = {"reference_mean": self.table("mean", y.mean(0)), "features": files[0],
                            "reference_cov": self.table("cov", np.cov(y, rowvar=False))}
                 again = qualities("fid", self.items(100), **moments)["fid"]
@@ -431,6 +432,10 @@ class Images(unittest.TestCase):
         allowed = qualities("fid", self.items(40), features=features, reference=reference, few="allow")["fid"]
         self.assertGreater(allowed["value"], 5)  # 0 for infinitely many
         self.assertIn("FID is too large", allowed["reason"])
+        enough = qualities("fid", self.items(100), reference=reference, features=self.table("own", rng.normal(size=(100, 60))))
+        self.assertGreater(enough["fid"]["value"], 5 * enough["fid"]["plus_minus"])  # of the same distribution
+        excess = float(re.match(r"too large by about ([\d.]+): 100 images for 60 features", enough["fid"]["reason"])[1])
+        self.assertLess(abs(enough["fid"]["value"] - excess), enough["fid"]["value"] / 2)
         few = qualities("fid", self.items(100), reference=features, features=self.table("own", rng.normal(size=(100, 60))))
         self.assertIn("40 reference images", few["fid"]["reason"])
         for count in 0, 1:
