@@ -61,6 +61,7 @@ static const struct fact {
     {FACT(config_concurrency, INTEGER), false, "concurrency"},
     {FACT(config_rate, NUMBER), false, "rate"},
     {FACT(config_client, TEXT), true, "client"},
+    {FACT(config_workload, TEXT), true, "workload"},
     {FACT(config_client_params, JSON), false, "parameter set"},
     {FACT(config_request_params, JSON), false, "set of request parameters"},
     {FACT(config_system, TEXT), true, "system prompt"},

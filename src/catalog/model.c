@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "catalog/benchmark.h"
 #include "catalog/catalog_file.h"
 #include "core/json_bind.h"
 #include "core/jv.h"
@@ -36,7 +37,8 @@ struct model_list {
     struct jv *tree; /* has the strings */
     const char *id, *note;
     struct model_row *rows;
-    size_t count;
+    struct accuracy_table *accuracies;
+    size_t count, accuracy_count;
 };
 
 #define BIND_REQUIRED(of, member_, path_) BIND_TEXT(of, member_, path_, .flags = FIELD_REQUIRED)
@@ -61,7 +63,9 @@ static const struct json_field MODEL_FIELDS[] = {
 static const struct json_field LIST_FIELDS[] = {
     BIND_REQUIRED(model_list, id, "id"),
     BIND_TEXT(model_list, note, "note"),
-    BIND_LIST(model_list, rows, count, MODEL_FIELDS, "models", .flags = FIELD_REQUIRED, .least = 1),
+    BIND_LIST(model_list, rows, count, MODEL_FIELDS, "models", .least = 1),
+    BIND_LIST(model_list, accuracies, accuracy_count, ACCURACY_TABLE_FIELDS, "accuracies",
+              .least = 1),
     {0},
 };
 
@@ -83,6 +87,13 @@ static enum err check_rows(void *parsed, struct error *why)
         if (row->shape.summary && !jv_is_object(row->shape.config))
             return err_set(why, ERR_BAD_VALUE, "models.%zu: shape.config: not an object", i);
     }
+    for (size_t i = 0; i < list->accuracy_count; i++) {
+        struct error reason = {0};
+        if (accuracy_table_check(&list->accuracies[i], &reason) != ERR_OK)
+            return err_set(why, ERR_BAD_VALUE, "accuracies.%zu.%s", i, reason.text);
+    }
+    if (list->count + list->accuracy_count == 0)
+        return err_set(why, ERR_BAD_VALUE, "models: is missing");
     return ERR_OK;
 }
 
@@ -94,7 +105,8 @@ const struct catalog_format CATALOG_MODEL_LIST = {catalog_list_parse, LIST_FIELD
 static struct {
     struct model_card *cards;
     const struct model_shape **shapes;
-    size_t card_count, shape_count;
+    const struct accuracy_table **accuracies;
+    size_t card_count, shape_count, accuracy_count;
 } models;
 
 static void add_model(const struct model_row *row)
@@ -120,6 +132,11 @@ static void load_all(void)
         count += list->count;
         for (size_t n = 0; n < list->count; n++)
             add_model(&list->rows[n]);
+        models.accuracies =
+            xreallocarray(models.accuracies, models.accuracy_count + list->accuracy_count + 1,
+                          sizeof *models.accuracies);
+        for (size_t n = 0; n < list->accuracy_count; n++)
+            models.accuracies[models.accuracy_count++] = &list->accuracies[n];
     }
 }
 
@@ -335,8 +352,8 @@ static enum err parse_count(const char *what, const char *string, double *out, s
     return ERR_OK;
 }
 
-enum err model_size_given(const char *total, const char *active, struct model_size *out,
-                          struct error *why)
+static enum err size_given(const char *total, const char *active, struct model_size *out,
+                           struct error *why)
 {
     double all = UNKNOWN, used = UNKNOWN;
     *out = (struct model_size){.total = UNKNOWN, .active = UNKNOWN};
@@ -361,7 +378,7 @@ enum err model_size_parse(const char *text, struct model_size *out, struct error
     char total[64];
     const char *comma = strchr(text, ',');
     chars_format(total, "%.*s", comma ? (int)(comma - text) : 60, text);
-    return model_size_given(total, comma ? comma + 1 : NULL, out, why);
+    return size_given(total, comma ? comma + 1 : NULL, out, why);
 }
 
 double model_flops_per_token(const struct model_size *size)
@@ -407,6 +424,18 @@ const struct model_card *model_card_at(size_t index)
 {
     load();
     return &models.cards[index];
+}
+
+size_t model_accuracy_table_count(void)
+{
+    load();
+    return models.accuracy_count;
+}
+
+const struct accuracy_table *model_accuracy_table_at(size_t index)
+{
+    load();
+    return models.accuracies[index];
 }
 
 const struct model_card *model_card_find(const char *name)

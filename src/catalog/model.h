@@ -24,11 +24,8 @@ struct model_size {
  * unknown, when it is not in the catalog. */
 bool model_size_find(const char *name, struct model_size *out);
 
-/* Figures given by the user: "8.03e9", "8.03B", "360M", "1T".  active may be NULL: all parameters. */
-enum err model_size_given(const char *total, const char *active, struct model_size *out,
-                          struct error *why) MUST_USE;
-
-/* Both in one: "8.03B", or "671B,37B" with those active per token. */
+/* Figures given by the user: "8.03e9", "8.03B", "360M", "1T", or "671B,37B" with those active per token; one number
+ * is all parameters. */
 enum err model_size_parse(const char *text, struct model_size *out, struct error *why) MUST_USE;
 
 /* 2 x active: a multiplication and an addition per weight.  UNKNOWN for an unknown size. */
@@ -62,6 +59,11 @@ size_t model_card_count(void);
 const struct model_card *model_card_at(size_t index);
 /* By a listed name, with or without its owner; NULL: none. */
 const struct model_card *model_card_find(const char *name);
+
+/* Published accuracies (catalog/benchmark.h). */
+struct accuracy_table;
+size_t model_accuracy_table_count(void);
+const struct accuracy_table *model_accuracy_table_at(size_t index);
 
 /* ---- names ---- */
 

@@ -449,7 +449,7 @@ static int demo_main(const char **words, size_t count)
     struct client_models models = {0};
     struct error why = {0};
     if (check_wanted(&why))
-        return print_failure(&why);
+        return print_error(EXIT_USAGE, "--workload: %s", why.text);
     if ((code = failed_limit_read(&command.max_failed)))
         return code;
     if (is_known(command.measure.idle_s))

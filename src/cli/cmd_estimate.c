@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/common.h"
-#include "cli/estimate_serve.h"
+#include "cli/estimate_views.h"
 #include "core/log.h"
 #include "core/params.h"
 #include "core/text.h"
@@ -36,9 +36,9 @@ enum {
 extern const struct command command_estimate_calibrate, command_estimate_validate;
 
 struct estimate_options {
-    const char *model, *parameters, *graph, *plot, *output, *output_tokens;
+    const char *model, *parameters, *graph, *plot, *output, *output_tokens, *benchmark;
     struct format_options format;
-    struct option_list hardware, hardware_files, dim_words;
+    struct option_list hardware, hardware_files, dim_words, models;
     struct workload_options workload;
     struct candidate_options candidates;
     struct estimate_serve_options serve;
@@ -301,6 +301,19 @@ static int estimate_model(const struct estimate_options *options)
         return print_name_err(err, &why);
     if (!options->graph)
         err = find_candidates(options, &candidates, &why);
+    if (!err && options->models.count) {
+        int code = estimate_models(&(struct models_command){.model = &model,
+                                                            .names = &options->models,
+                                                            .benchmark = options->benchmark,
+                                                            .workload = &options->workload,
+                                                            .wanted = &options->candidates,
+                                                            .candidates = &candidates,
+                                                            .format = format_of(options),
+                                                            .output = options->output});
+        candidates_release(&candidates);
+        model_close(&model);
+        return code;
+    }
     if (!err && !options->serve.serve)
         err = workload_list_make(&options->workload, &model, &list, &why);
     for (size_t i = 0; !err && candidates.hardware_count && i < list.count; i++)
@@ -325,6 +338,7 @@ static enum err check_legacy(const struct estimate_options *o, struct error *why
                                          "pipeline-parallel",
                                          "micro-batches",
                                          "compare",
+                                         "compare-models",
                                          "sweep",
                                          "no-fusion",
                                          "runtime",
@@ -441,6 +455,8 @@ static int estimate_run(struct estimate_options *o)
         return usage_error(
             "--model and --parameters: give one of them, as --parameters stands for a "
             "model of which nothing else is known");
+    if (o->benchmark && !o->models.count)
+        return usage_error("--benchmark is for --compare-models");
     if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK ||
         estimate_serve_check(&o->serve, &why) != ERR_OK || read_output_tokens(o, &why) != ERR_OK)
         return print_name_err(ERR_USAGE, &why);
@@ -500,6 +516,10 @@ static const struct option_row ROWS[] = {
     HINT_ROW("tp", "use --tensor-parallel N"),
     HINT_ROW("max-energy-mj", "use --max-energy-j J (1 mJ is 0.001)"),
     FLAG_ROW("compare", args.candidates.compare, "compare devices (default: the whole catalog)"),
+    LIST_ROW("compare-models", args.models, "NAMES",
+             "other models on the same device: energy, latency, published accuracy"),
+    TEXT_ROW("benchmark", args.benchmark, "NAME",
+             "--compare-models: accuracy of the frontier (default: the most common one)"),
     FLAG_ROW("sweep", args.workload.sweep,
              "every precision of the devices, and int4; batches 1 to 64"),
     NUMBER_ROW("max-latency-ms", args.max_latency_ms, "MS",

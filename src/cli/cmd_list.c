@@ -100,6 +100,32 @@ LIST_DRIVERS(exports, EXPORT_DRIVERS, NULL, check(EXPORT_DRIVERS[i]->available, 
 LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row))
 LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row))
 
+/* The parameters of a workload, with the option that takes each. */
+struct workload_params {
+    struct param_spec specs[24]; /* ends with a NULL name */
+    char helps[24][200];
+    size_t count;
+};
+
+static void add_params(struct workload_params *out, const char *option,
+                       const struct param_spec *specs)
+{
+    for (; specs->name && out->count + 1 < COUNT_OF(out->specs); specs++) {
+        char *help = out->helps[out->count];
+        str_format(help, sizeof out->helps[0], "--%s: %s", option, specs->help);
+        out->specs[out->count++] = (struct param_spec){specs->name, specs->value, help};
+    }
+}
+
+static void list_params(const struct workload_driver *driver, struct workload_params *out)
+{
+    *out = (struct workload_params){0};
+    add_params(out, "param", driver->query_params);
+    add_params(out, "client-param", driver->params);
+    if (driver->run_batch)
+        add_params(out, "client-param", WORKLOAD_BATCH_PARAMS);
+}
+
 /* What it takes, which models, what its answers are graded by. */
 static void list_workloads(struct result *out, bool is_brief)
 {
@@ -107,7 +133,9 @@ static void list_workloads(struct result *out, bool is_brief)
     result_list(out, "workloads");
     for (size_t i = 0; WORKLOAD_DRIVERS[i]; i++) {
         const struct workload_driver *driver = WORKLOAD_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, driver->query_params, "", ""};
+        struct workload_params params;
+        list_params(driver, &params);
+        struct listing_row row = {driver->name, driver->summary, params.specs, "", ""};
         struct text graders = {0};
         for (size_t k = 0; driver->graders[k]; k++)
             text_addf(&graders, "%s%s", k ? ", " : "", driver->graders[k]);

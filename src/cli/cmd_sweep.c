@@ -17,6 +17,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "report/plot/figure.h"
 #include "report/text/format.h"
@@ -203,15 +204,35 @@ static void show_cool(void *context, const struct sweep *sweep, double celsius)
                celsius, sweep->cooldown_c, limit_s);
 }
 
+/* The last line that an attempt wrote: the reason of its failure, if it is one of a profile; to be freed. */
+static char *last_line_of(const char *path)
+{
+    enum { LOG_MAX = 1 << 20 };
+    struct text text = {0};
+    char *line = NULL;
+    if (!file_read(path, LOG_MAX, &text, NULL)) {
+        char *end = str_trim(text.bytes);
+        char *start = strrchr(end, '\n');
+        line = xstrdup(start ? start + 1 : end);
+    }
+    text_release(&text);
+    return line;
+}
+
 static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
 {
     const char *directory = context;
-    (void)sweep;
     if (!attempt->exit_code)
         return;
     char *folder = sweep_folder(directory, attempt->point, attempt->repeat);
     char *log = sweep_log(folder);
-    notify("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
+    char *reason = sweep->profile ? last_line_of(log) : NULL;
+    if (reason && str_starts(reason, "ipw profile: "))
+        notify("ipw sweep: failed with exit status %d: %.300s\n", attempt->exit_code,
+               plain_text(reason).text);
+    else
+        notify("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
+    free(reason);
     free(log);
     free(folder);
 }
@@ -616,6 +637,10 @@ static int begin(const char **words, size_t count)
     return code;
 }
 
+#define PROFILE_HINT                                                                               \
+    "an option of `ipw profile`, which follows --: `ipw sweep --workload yolo --knob size=64,96 "  \
+    "-- --model FILE`"
+
 static const struct option_row ROWS[] = {
     TEXT_ROW("workload", args.workload, "NAME",
              "sweep `ipw profile --workload NAME`: knobs are its parameters"),
@@ -684,6 +709,13 @@ static const struct option_row ROWS[] = {
     FORMAT_OPTION_ROWS(args.format),
     OUTPUT_OPTION_ROW(args.output),
     FLAG_ROW("quiet", args.quiet, "no progress lines", .letter = 'q'),
+    HINT_ROW("model", PROFILE_HINT),
+    HINT_ROW("dataset", PROFILE_HINT),
+    HINT_ROW("dataset-param", PROFILE_HINT),
+    HINT_ROW("param", PROFILE_HINT),
+    HINT_ROW("client-param", PROFILE_HINT),
+    HINT_ROW("max-queries", PROFILE_HINT),
+    HINT_ROW("grader", PROFILE_HINT),
     MEASURE_OPTION_ROWS(args.measure, "rate"),
     {0},
 };

@@ -1,6 +1,6 @@
 /* Simulates a server under load: the load from options or a trace, the step times from estimates of the model on one
  * device, and a report of every rate.  Progress goes to stderr. */
-#include "cli/estimate_serve.h"
+#include "cli/estimate_views.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "catalog/accuracy.h"
 #include "core/params.h"
 #include "core/result.h"
 #include "core/text.h"
@@ -65,8 +66,19 @@ static void put_size(struct result *out, const char *key, int64_t size)
         result_null(out, key);
 }
 
+/* `name`: of the model that was asked for; other models may share its architecture. */
+static void put_accuracies(struct result *out, const char *name)
+{
+    struct accuracy items[ACCURACIES_MAX];
+    size_t count = model_accuracies(name, items);
+    result_list(out, "accuracies");
+    for (size_t i = 0; i < count; i++)
+        accuracy_to_result(out, &items[i]);
+    result_end(out);
+}
+
 static void put_model(struct result *out, const struct zoo_entry *entry,
-                      const struct counts *counts)
+                      const struct counts *counts, const char *name)
 {
     result_group(out, NULL);
     result_text(out, "name", entry->name);
@@ -80,6 +92,7 @@ static void put_model(struct result *out, const struct zoo_entry *entry,
     put_size(out, "context", entry->context);
     result_flag(out, "available", counts->missing[0] == '\0');
     result_text(out, "missing", str_or_null(counts->missing));
+    put_accuracies(out, name);
     result_end(out);
 }
 
@@ -120,7 +133,7 @@ void listing_put_models(struct result *out, bool is_brief)
             continue;
         }
         struct counts counts = count_of(zoo_at(i));
-        put_model(out, zoo_at(i), &counts);
+        put_model(out, zoo_at(i), &counts, zoo_at(i)->name);
     }
     result_end(out);
     result_list(out, "readers");
@@ -169,6 +182,16 @@ static void write_details(const struct zoo_entry *entry, const struct counts *co
         text_addf(out, "  %-12s %s\n", "missing", counts->missing);
 }
 
+static void write_accuracies(const char *name, struct text *out)
+{
+    struct accuracy items[ACCURACIES_MAX];
+    size_t count = model_accuracies(name, items);
+    for (size_t i = 0; i < count; i++)
+        text_addf(out, "  %-12s %.4g %% %s, published for %s%s%s (%s)\n", i ? "" : "accuracy",
+                  items[i].percent, items[i].benchmark->title, items[i].model,
+                  items[i].note ? ", " : "", items[i].note ? items[i].note : "", items[i].source);
+}
+
 enum err listing_put_models_named(struct result *out, const char **names, size_t count,
                                   struct text *text, struct error *why)
 {
@@ -178,8 +201,9 @@ enum err listing_put_models_named(struct result *out, const char **names, size_t
         size_t at = out->count;
         if (entry) {
             struct counts counts = count_of(entry);
-            put_model(out, entry, &counts);
+            put_model(out, entry, &counts, names[i]);
             write_details(entry, &counts, text);
+            write_accuracies(names[i], text);
         } else if (put_shipped(out, names[i])) {
             listing_driver(&out->items[at], false, text);
         } else {

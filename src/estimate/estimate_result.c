@@ -1,6 +1,7 @@
 /* One estimate in full: the head that points of a grid have too, a request with its phases, subgraphs, recommendations,
  * limits and the evidence. */
 #include "estimate/estimate_result.h"
+#include "estimate/model_compare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,7 @@ static void fill(struct result *result, const struct parts *parts,
     proposals_to_result(result, &parts->proposals, parts->question->budget);
     estimate_limits_to_result(result, parts->question->budget, estimate);
     estimate_tail_to_result(result, estimate);
+    accuracies_to_result(result, estimate->work->spec.model);
     device_figures_to_result(result, estimate);
     unknown_to_result(result, &estimate->work->passes[0].graph);
     result_text(result, "version", IPW_VERSION);

@@ -52,6 +52,8 @@ void model_close(struct model *model);
 /* That of models of which only the number of parameters is known: its sources are "671B,37B", all and active per token,
  * and names of the catalog without an architecture (assumed.c). */
 extern const struct graph_reader graph_reader_assumed;
+/* That of architectures by their names (zoo/). */
+extern const struct graph_reader graph_reader_zoo;
 
 size_t graph_reader_count(void);
 const struct graph_reader *graph_reader_at(size_t index);

@@ -16,7 +16,7 @@
 #include "workloads/vision.h"
 #include "workloads/workload.h"
 
-enum { SIDE_MAX = 8192, DEFAULT_SIDE = 224, DEFAULT_TOP = 10, TOP_MAX = 1000 };
+enum { SIDE_MAX = VISION_SIDE_MAX, DEFAULT_SIDE = 224, DEFAULT_TOP = 10, TOP_MAX = 1000 };
 
 /* From an image to that of the model's size: resized, and the center of it. */
 struct transform {
@@ -163,8 +163,8 @@ static enum err read_transform(const struct model_files *files, struct transform
 /* Scales the transform to images of another size. */
 static void set_size(struct transform *transform, double height, double width)
 {
-    transform->height = round(transform->height * height / transform->crop_height);
-    transform->width = round(transform->width * width / transform->crop_width);
+    transform->height = fmax(1, round(transform->height * height / transform->crop_height));
+    transform->width = fmax(1, round(transform->width * width / transform->crop_width));
     if (transform->is_edge)
         transform->height = transform->width = fmin(transform->height, transform->width);
     transform->crop_height = height;
@@ -262,10 +262,13 @@ static enum err read_params(const struct classifier *classifier, const struct pa
     return ERR_OK;
 }
 
-/* The size after resizing; false where it is too large, for an image that is extremely long. */
+/* The size after resizing; false where it is too large, for an image that is extremely long or a crop that is an extremely
+ * small part of it. */
 static bool resized(const struct transform *transform, const struct image *image, uint32_t *width,
                     uint32_t *height)
 {
+    if (transform->height > IMAGE_SIDE_MAX || transform->width > IMAGE_SIDE_MAX)
+        return false;
     uint64_t edge = (uint64_t)transform->height;
     *width = (uint32_t)transform->width;
     *height = (uint32_t)transform->height;

@@ -18,6 +18,12 @@ struct state {
 
 /* ---- parameters of the client, besides those of the workload ---- */
 
+const struct param_spec WORKLOAD_BATCH_PARAMS[] = {
+    {WORKLOAD_BATCH, "COUNT", "queries in flight that run together (1)"},
+    {WORKLOAD_BATCH_DELAY, "MS", "how long the first of a batch waits for the others (50)"},
+    {NULL, NULL, NULL},
+};
+
 struct batch_options {
     uint64_t size;
     nanos delay;
@@ -144,12 +150,10 @@ static enum err ask(struct client *client, const struct client_request *request,
     const struct workload_driver *driver = workload->driver;
     struct workload_query query = {
         .input = request->prompt, .params = request->params, .cancel = request->cancel};
-    char owner[64];
-    chars_format(owner, "workload %s", driver->name);
     completion_init(out);
     workload_query_begin(&query);
     out->sent = out->done = clock_now();
-    enum err err = params_check(request->params, driver->query_params, owner, why);
+    enum err err = workload_check_query(driver, request->params, why);
     if (!err)
         err = driver->prepare(workload, &query, why);
     if (!err)

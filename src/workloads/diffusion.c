@@ -146,8 +146,9 @@ static enum err read_size(const struct diffusion_model *model, const struct para
                 (model->width < 0 || model->width == (int64_t)query->width) &&
                 (model->height < 0 || model->height == (int64_t)query->height);
     if (!fits)
-        return err_set(why, ERR_USAGE, "size=%s: the model makes images of %zux%zu only", text,
-                       model->default_width * model->pixels, model->default_height * model->pixels);
+        return err_set(why, ERR_USAGE, "size=%s: the model makes images of %zux%zu only",
+                       text_or_empty(text), model->default_width * model->pixels,
+                       model->default_height * model->pixels);
     query->count = model->channels * query->width * query->height;
     return ERR_OK;
 }

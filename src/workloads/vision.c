@@ -40,6 +40,10 @@ static enum err check_input(const struct onnx_facts *facts, struct vision_model 
                        "%s: the batch size is fixed at %lld: export the model with a batch of 1 or "
                        "a free one",
                        facts->path, (long long)input->shape[0]);
+    if (input->shape[2] > VISION_SIDE_MAX || input->shape[3] > VISION_SIDE_MAX)
+        return err_set(why, ERR_UNSUPPORTED, "%s: input %s has the shape %s: more than %d pixels",
+                       facts->path, input->name, shape_text(input->shape, input->rank).text,
+                       VISION_SIDE_MAX);
     out->type = input->type;
     out->has_free_batch = input->shape[0] < 0;
     out->height = input->shape[2];

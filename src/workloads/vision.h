@@ -19,6 +19,8 @@ struct model_files;
 struct text;
 struct workload_query;
 
+enum { VISION_SIDE_MAX = 8192 }; /* pixels of an image that a model takes */
+
 struct vision_model {
     struct onnx_session *session;
     int output;            /* the one that is used */

@@ -51,6 +51,11 @@ static uint32_t read_size(const struct jv *json, const char *key, uint32_t max, 
     return 1;
 }
 
+static size_t samples_of_chunk(const struct mel_options *mel)
+{
+    return (size_t)llround(mel->chunk_s * mel->rate);
+}
+
 static enum err read_mel_options(const struct model_files *files, struct mel_options *out,
                                  struct error *why)
 {
@@ -69,13 +74,11 @@ static enum err read_mel_options(const struct model_files *files, struct mel_opt
     if (!err && !(out->chunk_s > 0 && out->chunk_s <= CHUNK_S_MAX))
         err = err_set(why, ERR_BAD_VALUE, "%s: chunk_length must be above 0 and at most %d s",
                       PREPROCESSOR, CHUNK_S_MAX);
+    if (!err && samples_of_chunk(out) < out->hop)
+        err = err_set(why, ERR_BAD_VALUE, "%s: chunk_length is shorter than hop_length",
+                      PREPROCESSOR);
     jv_free(json);
     return err;
-}
-
-static size_t samples_of_chunk(const struct mel_options *mel)
-{
-    return (size_t)llround(mel->chunk_s * mel->rate);
 }
 
 static bool fits(int64_t dimension, uint64_t size)

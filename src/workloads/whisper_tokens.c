@@ -13,7 +13,7 @@
 #include "engine/onnx.h"
 #include "workloads/model_files.h"
 
-enum { TOKENS_MAX = 1 << 20, BYTE_COUNT = 256, FIRST_MOVED = 0x100 };
+enum { TOKENS_MAX = 1 << 20, LENGTH_MAX = 1 << 16, BYTE_COUNT = 256, FIRST_MOVED = 0x100 };
 
 /* ---- the vocabulary ---- */
 
@@ -224,14 +224,14 @@ static void read_ends(struct whisper_rules *rules)
     }
 }
 
-/* The positions of the decoder bound max_length. */
+/* The positions of the decoder bound max_length; 0: unknown, or nonsense. */
 static size_t read_length(const struct whisper_rules *rules)
 {
     int64_t length = find_token(rules, "max_length");
     int64_t positions = find_token(rules, "max_target_positions");
     if (length < 1 || (positions > 0 && positions < length))
         length = positions;
-    return length > 0 ? (size_t)length : 0;
+    return length > 0 && length <= LENGTH_MAX ? (size_t)length : 0;
 }
 
 static enum err check_rules(const struct model_files *files, const struct whisper_rules *rules,
@@ -245,7 +245,7 @@ static enum err check_rules(const struct model_files *files, const struct whispe
                        files->path, plain_text(type).text);
     const char *missing = rules->start < 0        ? "decoder_start_token_id"
                           : !rules->end_count     ? "eos_token_id"
-                          : rules->length_max < 1 ? "max_length or max_target_positions"
+                          : rules->length_max < 1 ? "a valid max_length or max_target_positions"
                                                   : NULL;
     if (missing)
         return err_set(why, ERR_BAD_VALUE, "%s: config.json and generation_config.json lack %s",

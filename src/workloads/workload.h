@@ -98,6 +98,10 @@ enum err workload_open(const struct workload_driver *driver, const struct worklo
                        struct workload *out, struct error *why) MUST_USE;
 void workload_close(struct workload *workload);
 
+/* ERR_USAGE for a parameter of a query that the workload does not have. */
+enum err workload_check_query(const struct workload_driver *driver, const struct params *params,
+                              struct error *why) MUST_USE;
+
 /* For callers of the driver's steps: nothing known yet; finish, with what the query consisted of in *out. */
 void workload_query_begin(struct workload_query *query);
 enum err workload_query_end(struct workload *workload, struct workload_query *query,
@@ -113,6 +117,8 @@ enum err workload_answer(struct workload *workload, struct workload_query *query
  * the others, in ms. */
 #define WORKLOAD_BATCH       "batch"
 #define WORKLOAD_BATCH_DELAY "batch_delay_ms"
+/* Both, of workloads that have run_batch; ends with a NULL name. */
+extern const struct param_spec WORKLOAD_BATCH_PARAMS[];
 
 struct client_driver;
 /* Its configuration names the workload. */

@@ -14,7 +14,8 @@
 #include "workloads/vision.h"
 #include "workloads/workload.h"
 
-enum { DEFAULT_SIDE = 640, DEFAULT_STRIDE = 32, SIDE_MIN = 32, SIDE_MAX = 8192, GRAY = 114 };
+enum { DEFAULT_SIDE = 640, DEFAULT_STRIDE = 32, SIDE_MIN = 32, GRAY = 114 };
+enum { SIDE_MAX = VISION_SIDE_MAX };
 enum { BOX_VALUES = 4, OBJECT_VALUES = 6 };
 
 struct detector {
@@ -68,9 +69,6 @@ static enum err read_side(struct detector *out, struct error *why)
         return err_set(why, ERR_UNSUPPORTED,
                        "%s: takes images of %lld x %lld: expected a square or a free size",
                        onnx_session_facts(session)->path, (long long)width, (long long)height);
-    if (fixed > SIDE_MAX)
-        return err_set(why, ERR_UNSUPPORTED, "%s: takes images of %lld pixels: more than %d",
-                       onnx_session_facts(session)->path, (long long)fixed, SIDE_MAX);
     out->stride = metadata_number(session, "stride", DEFAULT_STRIDE);
     out->side = fixed > 0 ? (uint32_t)fixed : metadata_number(session, "imgsz", DEFAULT_SIDE);
     return ERR_OK;

@@ -87,7 +87,7 @@ class Family(DemoTest):
 
     def test_conclusion_comes_first_in_80_columns(self):
         machine = self.machine(Modeled)
-        done = self.demo(machine, "--queries", 12)
+        done = self.demo(machine, "--queries", 12, "--workload", "text")
         self.assertEqual(done.returncode, 0, done.stderr)
         models = [json.loads(path.read_text()) for path in (machine.root / "runs").glob("*/summary.json")]
         # Two precisions of one size may be equally accurate: the energy of the queries decides, not that of the run,
@@ -99,6 +99,7 @@ class Family(DemoTest):
         self.assertTrue(lines[0].startswith(f" {best['model']}: most accurate"), done.stdout)
         self.assertIn(f" {least['model']}: cheapest" if least is not best else "; and cheapest",
                       " ".join(" ".join(lines[:4]).split()))
+        lines = lines[:lines.index(next(line for line in lines if "ipw estimate" in line))]
         table = [line for line in lines if re.match(r" [ *] (model|ipw-[16]m-)", line)]
         self.assertEqual(len(table), 7, done.stdout)
         self.assertRegex(table[0], r"J/query +J/token +IPJ +IPW +tok/s$")
@@ -181,9 +182,49 @@ class Family(DemoTest):
         self.assertEqual(self.demo(machine, "--queries", "0").returncode, 2)
 
 
+class Workloads(DemoTest):
+    def test_models_of_a_workload_are_compared_with_each_other(self):
+        machine = self.machine(Intel, 40, 25)
+        done = self.demo(machine, "--json", "--queries", 40, "--workload", "resnet,vit,yolo")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        models = {model["model"]: model for model in result["models"]}
+        self.assertEqual(set(models), {"scenes-resnet", "scenes-vit", "scenes-yolo-n", "scenes-yolo-s", "scenes-yolo-m"})
+        for name, model in models.items():
+            self.assertIsNone(model["error"], name)
+            self.assertEqual((model["unit"], model["completed"]), ("image", 40))
+            self.assertGreater(model["joules_per_unit"], 0)
+            self.assertGreater(model["quality"]["value"], 0.5, name)  # guessing is at 0.1
+            self.assertEqual(model["quality"]["name"], "map_50" if "yolo" in name else "top_1")
+            self.assertGreater(model["predicted"]["joules_per_unit"], 0, name)
+        self.assertTrue(result["predicted_on"])
+        # A frontier of each data set: classifiers and detectors are no alternatives.
+        for names in (["scenes-resnet", "scenes-vit"], [name for name in models if "yolo" in name]):
+            self.assertTrue(any(models[name]["on_frontier"] for name in names), names)
+
+    def test_table_names_quality_unit_and_estimate(self):
+        done = self.demo(self.machine(Modeled), "--queries", 3, "--workload", "lstm,whisper")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"topics-lstm +lstm +\S.* top_1 .* query ")
+        self.assertRegex(done.stdout, r"digits-whisper +whisper +\S.* wer .* second of audio ")
+        self.assertIn("the same work as `ipw estimate` has it", done.stdout)
+        self.assertLessEqual(max(len(line) for line in done.stdout.splitlines() if "/" not in line), 80)
+
+    def test_unknown_workloads_are_refused(self):
+        done = self.demo(self.machine(Machine), "--workload", "yollo")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("yolo", done.stderr)
+
+
 class WithoutEngine(DemoTest):
+    def test_runs_what_is_left_without_one_engine(self):
+        done = self.demo(self.machine(Modeled), "--queries", 3, "--workload", "text,lstm", env={"IPW_LLAMA_LIB": "/nowhere"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ipw demo: no text: ", done.stderr)
+        self.assertIn("topics-lstm", done.stdout)
+
     def test_shows_sensors_without_engine(self):
-        done = self.demo(self.machine(Modeled), env={"IPW_LLAMA_LIB": "/nowhere"})
+        done = self.demo(self.machine(Modeled), env={"IPW_LLAMA_LIB": "/nowhere", "IPW_ONNXRUNTIME_LIB": "/nowhere"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("no model can run here", done.stderr)
         self.assertIn("$ ipw doctor", done.stdout)

@@ -11,6 +11,7 @@ import shutil
 import sys
 import unittest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
@@ -1173,6 +1174,76 @@ class Catalog(EstimateTest):
         joules = {point["hardware"]: point["energy_j"]["total"] for point in found["points"]}
         self.assertEqual(set(joules), set(self.DEVICES))
         self.assertTrue(all(value > 0 for value in joules.values()), joules)
+
+
+# ---- published accuracies ----
+
+class Accuracies(EstimateTest):
+    def test_an_estimate_and_the_list_say_what_was_published(self):
+        told = ipw(None, "list", "models", "resnet50").stdout
+        self.assertRegex(told, r"accuracy +76\.15 % ImageNet top-1, 1 crop, published for torchvision/resnet50, .*models\.rst")
+        self.assertRegex(self.run_ipw("--model", "resnet50", "--hardware", GPU).stdout,
+                         r"accuracy +76\.15 % ImageNet top-1, 1 crop; published, not measured")
+        found = json.loads(self.run_ipw("--model", "resnet50", "--hardware", GPU, "--json").stdout)
+        self.assertEqual([(one["benchmark"], one["percent"]) for one in found["accuracies"]], [("imagenet-top-1", 76.15)])
+        verbose = ipw(None, "list", "models", "-v").stdout
+        self.assertIn("published: 69.76 % ImageNet top-1, 1 crop\n", verbose)
+        self.assertNotIn("published: ", ipw(None, "list", "models").stdout)
+
+    def test_models_compare_in_energy_latency_and_accuracy(self):
+        words = ("--model", "resnet18", "--compare-models", "resnet50,densenet121", "--compare-models", "resnet152",
+                 "--hardware", GPU, "--batch", "8")
+        found = json.loads(self.run_ipw(*words, "--json").stdout)
+        self.assertEqual(found["accuracy_axis"], "imagenet-top-1")
+        self.assertEqual([one["name"] for one in found["benchmarks"]], ["imagenet-top-1"])
+        models = found["models"]
+        self.assertEqual({one["model"] for one in models}, {"resnet18", "resnet50", "densenet121", "resnet152"})
+        self.assertEqual(sorted(models, key=lambda one: one["energy_j"]), models)
+        for one in models:
+            beaten = any(other["energy_j"] <= one["energy_j"] and other["latency_s"] <= one["latency_s"]
+                         and other["accuracy_percent"] >= one["accuracy_percent"] for other in models if other is not one)
+            self.assertEqual(one["frontier"], not beaten, one["model"])
+            alone = json.loads(self.run_ipw("--model", one["model"], "--hardware", GPU, "--batch", "8", "--json").stdout)
+            self.assertEqual(one["energy_j"], alone["each"]["energy_j"])
+            self.assertEqual(one["latency_s"], alone["latency_s"])
+        text = self.run_ipw(*words).stdout
+        self.assertIn("* Pareto-optimal in energy, latency and ImageNet top-1, 1 crop (4 of 4 models have it)", text)
+        self.assertIn("published ones", text)
+        self.assertEqual(len(self.run_ipw(*words, "--format", "csv").stdout.splitlines()), 5)
+
+    def test_a_column_has_one_benchmark(self):
+        words = ("--model", "llama-3.1-8b", "--compare-models", "llama-3.2-3b,qwen3-8b", "--hardware", GPU)
+        for name, known in (("mmlu-5-shot", {"llama-3.1-8b": 69.4}),
+                            ("gpqa-0-shot", {"llama-3.1-8b": 30.4, "llama-3.2-3b": 32.8}), ("coco-map", {})):
+            found = json.loads(self.run_ipw(*words, "--benchmark", name, "--json").stdout)
+            self.assertEqual({one["model"]: one["accuracy_percent"] for one in found["models"]
+                              if one["accuracy_percent"] is not None}, known)
+            self.assertTrue(all(one["model"] in known for one in found["models"] if one["frontier"]))
+
+    def test_a_file_has_no_published_accuracy(self):
+        with TemporaryDirectory(prefix="ipw-estimate-") as root:
+            config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+                      "intermediate_size": 128, "vocab_size": 1000}
+            folder = Path(root, "Llama-3.1-8B")
+            folder.mkdir()
+            (folder / "config.json").write_text(json.dumps(config))
+            found = json.loads(self.run_ipw("--model", folder, "--hardware", GPU, "--json").stdout)
+        self.assertNotIn("accuracies", found)
+
+    def test_mistakes(self):
+        words = ("--model", "resnet18", "--hardware", GPU)
+        for more, problem in ((("--benchmark", "coco-map"), "--benchmark is for --compare-models"),
+                              (("--compare-models", "resnet50", "--benchmark", "mmlu"), "--benchmark mmlu is unknown; there are"),
+                              (("--compare-models", "resnet50,"), "separated by commas"),
+                              (("--compare-models", "resnet5o"), "did you mean"),
+                              (("--compare-models", "llama-3.2-1b"), "process different workloads"),
+                              (("--compare-models", "resnet50", "--batch", "1,2"), "takes one --batch"),
+                              (("--compare-models", "resnet50", "--precision", "fp16,fp32"), "takes one precision"),
+                              (("--compare-models", "resnet50", "--sweep"), "takes no --sweep"),
+                              (("--compare-models", "resnet50", "--hardware", "h100-pcie"), "takes one --hardware")):
+            done = ipw(None, "estimate", *words, *more)
+            self.assertEqual(done.returncode, 2, more)
+            self.assertIn(problem, done.stderr, more)
 
 
 # ---- models of which only the size is known ----

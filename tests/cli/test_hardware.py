@@ -284,10 +284,15 @@ class Lists(unittest.TestCase):
     def models(self, **changes):
         return {"id": "x", "models": [{"names": ["a"], "billions": 1, "source": "counted"} | changes]}
 
+    def accuracies(self, **changes):
+        row = {"benchmark": "imagenet-top-1", "source": "README", "percent": {"o/a": 76.1}}
+        return {"id": "x", "accuracies": [row | changes]}
+
     def test_valid_lists_pass(self):
         self.assertEqual(self.check("peaks-x", self.peaks()), (0, ""))
         self.assertEqual(self.check("power-x", self.power()), (0, ""))
         self.assertEqual(self.check("x", self.models(), "models"), (0, ""))
+        self.assertEqual(self.check("x", self.accuracies(note="of v1"), "models"), (0, ""))
 
     def test_invalid_lists_fail_the_build(self):
         lacking = self.peaks()
@@ -303,7 +308,12 @@ class Lists(unittest.TestCase):
                 ("power-x", self.power(watts_per_thread=-1), "cores.0.watts_per_thread: must be a number above 0"),
                 ("x", self.models(source=None), "models.0: billions: without a source"),
                 ("x", self.models(shape={"summary": "s"}), "models.0.shape.source: is missing"),
-                ("x", self.models(names=[]), "models.0.names: ")):
+                ("x", self.models(names=[]), "models.0.names: "),
+                ("x", {"id": "x"}, "models: is missing"),
+                ("x", self.accuracies(benchmark="mmlu"), "accuracies.0.benchmark: 'mmlu' is not listed"),
+                ("x", self.accuracies(source=None), "accuracies.0.source: "),
+                ("x", self.accuracies(percent={}), "accuracies.0.percent: has no models"),
+                ("x", self.accuracies(percent={"o/a": 101}), "accuracies.0.percent.o/a: is not between 0 and 100")):
             with self.subTest(words):
                 code, text = self.check(name, entry, "hardware" if "-" in name else "models")
                 self.assertEqual(code, 1, words)

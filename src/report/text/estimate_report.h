@@ -6,6 +6,7 @@
 #include "report/print/print.h"
 
 extern const struct print_views ESTIMATE_VIEWS, POINTS_VIEWS; /* of one, of several */
+extern const struct print_views MODELS_VIEWS;                 /* of several models */
 
 /* The head of the page of one: estimate_summary.c. */
 bool page_is_request(const struct print_page *page);

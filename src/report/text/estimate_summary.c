@@ -282,6 +282,16 @@ static void put_confidence(const struct print_page *page)
     }
 }
 
+static void put_accuracies(const struct print_page *page)
+{
+    const char *name = "accuracy";
+    RESULT_EACH (accuracy, result_find(page->result, "accuracies")) {
+        page_line(page, name, "%.4g %% %s; published, not measured",
+                  result_number_at(accuracy, "percent"), result_text_at(accuracy, "title"));
+        name = "";
+    }
+}
+
 void estimate_summary(const struct print_page *page)
 {
     put_title(page);
@@ -295,4 +305,5 @@ void estimate_summary(const struct print_page *page)
     put_work(page);
     put_devices(page);
     put_confidence(page);
+    put_accuracies(page);
 }

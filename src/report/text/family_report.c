@@ -110,7 +110,22 @@ static size_t count_members(const struct family *family, bool of_workloads)
     return count;
 }
 
-/* With as many of the last columns as fit. */
+/* Writes and releases a table with as many of its columns as fit, but at least the first `needed`. */
+static void write_table(struct table *table, size_t needed, bool color, struct text *out)
+{
+    size_t count = table->width, width = 0; /* each column follows a space or two */
+    size_t *widths = xcalloc(count + 1, sizeof *widths);
+    table_widen(table, widths);
+    for (size_t c = 0; c < count; c++)
+        width += widths[c] ? widths[c] + (c ? 2 : 1) : 0;
+    for (; width > FAMILY_COLUMNS && count > needed; widths[count] = 0)
+        width -= widths[--count] + 2;
+    table_write_header(table, widths, " ", color, out);
+    table_write_rows(table, widths, " ", out);
+    table_release(table);
+    free(widths);
+}
+
 static void write_members(const struct family *family, bool color, struct text *out)
 {
     const struct table_column headings[] = {{"  model", false},
@@ -122,19 +137,10 @@ static void write_members(const struct family *family, bool color, struct text *
                                             FIGURE_COLUMN(ipw),
                                             FIGURE_COLUMN(output_tokens_per_s)};
     struct table table = TABLE(headings);
-    size_t count = table.width, needed = 5, widths[COUNT_OF(headings)] = {0};
-    size_t width = 0; /* each column follows a space or two */
     RESULT_EACH (member, family->models)
         if (!is_of_workload(member))
             add_member(&table, member, name_of(family, member));
-    table_widen(&table, widths);
-    for (size_t c = 0; c < count; c++)
-        width += widths[c] ? widths[c] + (c ? 2 : 1) : 0;
-    for (; width > FAMILY_COLUMNS && count > needed; widths[count] = 0)
-        width -= widths[--count] + 2;
-    table_write_header(&table, widths, " ", color, out);
-    table_write_rows(&table, widths, " ", out);
-    table_release(&table);
+    write_table(&table, 5, color, out);
 }
 
 /* "93 % accuracy", "0.81 map_50". */
@@ -158,10 +164,9 @@ static void add_quality(struct table *table, const struct result_item *member)
 static void write_workloads(const struct family *family, bool color, struct text *out)
 {
     const struct table_column COLUMNS[] = {{"  model", false}, {"workload", false},
-                                                  {"quality", false}, FIGURE_COLUMN(joules),
-                                                  {"per", false},     {"per second", true}};
+                                           {"quality", false}, FIGURE_COLUMN(joules),
+                                           {"per", false},     {"per second", true}};
     struct table table = TABLE(COLUMNS);
-    size_t widths[COUNT_OF(COLUMNS)] = {0};
     char cell[FORMAT_MAX];
     RESULT_EACH (member, family->models) {
         double rate = result_number_at(member, "units_per_s");
@@ -175,22 +180,19 @@ static void write_workloads(const struct family *family, bool color, struct text
         table_add(&table, result_text_at(member, "unit"));
         table_add_known(&table, rate, rate < 1000 ? "%.3g" : "%.0f", rate);
     }
-    table_widen(&table, widths);
-    table_write_header(&table, widths, " ", color, out);
-    table_write_rows(&table, widths, " ", out);
-    table_release(&table);
+    write_table(&table, 5, color, out);
 }
 
 /* What the estimator says of the same work on a device that it knows. */
 static void write_predictions(const struct family *family, bool color, struct text *out)
 {
     const struct table_column COLUMNS[] = {{"  model", false},
-                                                  {"measured here", true},
-                                                  {"estimated", true},
-                                                  {"time", true},
-                                                  {"per", false}};
+                                           {"measured here", true},
+                                           {"estimated", true},
+                                           {"time", true},
+                                           {"per", false}};
     struct table table = TABLE(COLUMNS);
-    size_t widths[COUNT_OF(COLUMNS)] = {0}, count = 0;
+    size_t count = 0;
     char cell[FORMAT_MAX];
     RESULT_EACH (member, family->models) {
         const struct result_item *predicted = result_get(member, "predicted");
@@ -207,13 +209,17 @@ static void write_predictions(const struct family *family, bool color, struct te
         table_add(&table, result_text_at(member, "unit"));
     }
     if (count) {
-        text_addf(out, "\n The same work on another device (`ipw estimate`): %s, one at a time\n\n",
+        struct text words = {0};
+        text_add(out, "\n");
+        text_addf(&words, "the same work as `ipw estimate` has it, one at a time: %s",
                   plain_text(result_text_at(family->result->items, "predicted_on")).text);
-        table_widen(&table, widths);
-        table_write_header(&table, widths, " ", color, out);
-        table_write_rows(&table, widths, " ", out);
+        wrap_words(out, "", 1, SIZE_MAX, text_get(&words));
+        text_add(out, "\n");
+        text_release(&words);
+        write_table(&table, COUNT_OF(COLUMNS), color, out);
+    } else {
+        table_release(&table);
     }
-    table_release(&table);
 }
 
 /* ---- evidence and findings ---- */

@@ -78,7 +78,21 @@ void listing_driver(const struct result_item *row, bool is_verbose, struct text 
         write_parameters(row, out);
 }
 
-static void write_model(const struct result_item *row, struct text *out)
+static void write_accuracies(const struct result_item *row, struct text *out)
+{
+    const char *before = "";
+    if (!result_first(result_at(row, "accuracies")))
+        return;
+    text_addf(out, "  %-*s published: ", MODEL_WIDTH, "");
+    RESULT_EACH (accuracy, result_at(row, "accuracies")) {
+        text_addf(out, "%s%.4g %% %s", before, result_number_at(accuracy, "percent"),
+                  result_text_at(accuracy, "title"));
+        before = "; ";
+    }
+    text_add(out, "\n");
+}
+
+static void write_model(const struct result_item *row, bool is_verbose, struct text *out)
 {
     char parameters[FORMAT_MAX], macs[FORMAT_MAX], input[32];
     double image = result_number_at(row, "image");
@@ -91,6 +105,8 @@ static void write_model(const struct result_item *row, struct text *out)
               result_text_at(row, "summary"), result_text_at(row, "source"));
     if (missing[0])
         text_addf(out, "  %-*s (unavailable: %s)\n", MODEL_WIDTH, "", missing);
+    if (is_verbose)
+        write_accuracies(row, out);
 }
 
 static void write_ids(const struct result_item *list, struct text *out)
@@ -122,7 +138,7 @@ static void write_lists(const struct result *result, bool verbose, bool color, s
         }
         RESULT_EACH (row, list)
             if (result_get(row, "macs"))
-                write_model(row, out);
+                write_model(row, verbose, out);
             else
                 listing_driver(row, verbose, out);
     }

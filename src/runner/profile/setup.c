@@ -217,9 +217,28 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
     return err;
 }
 
+/* What no query of a workload could use. */
+static enum err check_workload(const struct profile_options *options, struct error *why)
+{
+    const struct workload_driver *driver = options->workload;
+    if (!driver)
+        return ERR_OK;
+    if (options->base_url)
+        return err_set(why, ERR_USAGE,
+                       "--client-base-url does not apply: --workload %s runs in this process",
+                       driver->name);
+    if (options->system)
+        return err_set(why, ERR_USAGE, "--system does not apply: a query of --workload %s is %s",
+                       driver->name, driver->inputs);
+    return workload_check_query(driver, &options->request_params, why);
+}
+
 static enum err prepare_service(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
+    enum err err = check_workload(options, why);
+    if (err)
+        return err;
     profile->setup.client_driver =
         options->workload ? &workload_client : client_driver_find(options->client, why);
     if (!profile->setup.client_driver)
@@ -236,7 +255,7 @@ static enum err prepare_service(struct profile *profile, struct error *why)
     work->config = profile->setup.client_config;
     work->model = options->model;
     work->timeout_s = options->timeout_s > PREPARE_MAX_S ? options->timeout_s : PREPARE_MAX_S;
-    enum err err = options->is_perplexity ? read_text(profile, work, why) : ERR_OK;
+    err = options->is_perplexity ? read_text(profile, work, why) : ERR_OK;
     if (!err)
         return wait_for_service(profile, work, why);
     text_release(&work->passage);

@@ -77,8 +77,10 @@ bool sums_reason(const struct reason *reasons, char *to, size_t size)
     for (size_t i = 1; i < SUMS_REASONS_MAX; i++)
         if (reasons[i].count > best->count)
             best = &reasons[i];
-    if (best->count && reasons[1].count)
+    if (best->count > 1 && reasons[1].count)
         str_format(to, size, "%llu times: %s", (unsigned long long)best->count, best->text);
+    else if (best->count && reasons[1].count)
+        str_format(to, size, "for example: %s", best->text);
     else if (best->count)
         str_copy(to, size, best->text);
     return best->count > 0;

@@ -592,6 +592,17 @@ enum err workers_start(struct profile *profile, unsigned count, struct workers *
 
 /* ---- warming up ---- */
 
+/* Inputs that a model in this process refuses, such as damaged images, are no warm-up: so many of them are skipped, as the
+ * run will count them as failures. */
+enum { WARM_UP_REFUSED_MAX = 100 };
+
+static bool is_refused(const struct worker *worker, const struct completion *reply, enum err err)
+{
+    bool is_input = err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED || err == ERR_NOT_FOUND;
+    bool is_inferred = reply->done > reply->sent;
+    return is_input && !is_inferred && worker->client.driver->is_in_process;
+}
+
 enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *answered,
                          struct error *why)
 {
@@ -600,29 +611,34 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
     struct worker worker;
     *answered = 0;
     atomic_fetch_add(&profile->shared.reading, 1);
-    enum err err = supply_open(&supply,
-                               &(struct supply_options){.dataset = options->dataset,
-                                                        .params = &options->dataset_params,
-                                                        .windows = profile_windows(&profile->setup),
-                                                        .max_items = wanted,
-                                                        .repeats = wanted},
-                               why);
+    enum err err =
+        supply_open(&supply,
+                    &(struct supply_options){.dataset = options->dataset,
+                                             .params = &options->dataset_params,
+                                             .windows = profile_windows(&profile->setup),
+                                             .max_items = (uint64_t)wanted + WARM_UP_REFUSED_MAX,
+                                             .repeats = wanted},
+                    why);
     atomic_fetch_sub(&profile->shared.reading, 1);
     if (err)
         return err;
     err = worker_init(&worker, profile, why);
-    for (unsigned i = 0; i < wanted && !err && !atomic_load(&profile->shared.stop); i++) {
+    unsigned refused = 0;
+    for (unsigned i = 0; i < wanted && !err && !atomic_load(&profile->shared.stop);) {
         struct query query;
         struct completion reply;
         bool end;
         err = next_query(&profile->shared, &supply, &query, &end, why);
         if (err || end)
             break;
-        if (send_request(&worker, &query, true, &reply, why) == ERR_OK)
-            ++*answered;
+        enum err failed = send_request(&worker, &query, true, &reply, why);
+        bool is_skipped = is_refused(&worker, &reply, failed) && refused < WARM_UP_REFUSED_MAX;
+        *answered += !failed;
+        refused += is_skipped;
+        i += !is_skipped;
         completion_release(&reply);
         query_release(&query);
-        atomic_store(&profile->shared.done, i + 1);
+        atomic_store(&profile->shared.done, i);
     }
     worker_release(&worker);
     supply_close(&supply);

@@ -1,6 +1,7 @@
-/* `ipw estimate --serve`: its options, and the view of a model under load. */
-#ifndef IPW_CLI_ESTIMATE_SERVE_H
-#define IPW_CLI_ESTIMATE_SERVE_H
+/* Views of `ipw estimate` with options of their own: a model under load (--serve), and several models on one device
+ * (--compare-models). */
+#ifndef IPW_CLI_ESTIMATE_VIEWS_H
+#define IPW_CLI_ESTIMATE_VIEWS_H
 
 #include <stdbool.h>
 
@@ -74,5 +75,21 @@ struct serve_command {
 
 /* Returns the exit code: EXIT_FAILED if no load meets the SLO. */
 int estimate_serve(const struct serve_command *command);
+
+/* ---- --compare-models ---- */
+
+struct models_command {
+    const struct model *model;       /* the first */
+    const struct option_list *names; /* of the others, separated by commas */
+    const char *benchmark;           /* the axis of accuracy; NULL: the most common one */
+    const struct workload_options *workload;
+    const struct candidate_options *wanted;
+    struct candidates *candidates; /* with one device */
+    enum print_format format;
+    const char *output;
+};
+
+/* Returns the exit status. */
+int estimate_models(const struct models_command *command);
 
 #endif
