@@ -39,7 +39,7 @@
 #include "port/file.h"
 #include "port/npy.h"
 #include "wire/completion.h"
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 #include "workloads/diffusion_model.h"
 #include "workloads/model_files.h"
 #include "workloads/scheduler.h"
