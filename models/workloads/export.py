@@ -35,7 +35,20 @@ def save(model, path, metadata=None):
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def export(network, arguments, path, inputs, outputs, axes, metadata=None):
+def store_half(model):
+    """Keeps the weights of convolutions as 16 bits, which a runtime converts to 32 when it opens the file."""
+    weights = {node.input[1] for node in model.graph.node if node.op_type == "Conv"}
+    casts = []
+    for tensor in model.graph.initializer:
+        if tensor.name in weights:
+            half = numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), f"{tensor.name}.half")
+            casts.append(helper.make_node("Cast", [half.name], [tensor.name], f"{tensor.name}.cast", to=TensorProto.FLOAT))
+            tensor.CopyFrom(half)
+    for node in reversed(casts):
+        model.graph.node.insert(0, node)
+
+
+def export(network, arguments, path, inputs, outputs, axes, metadata=None, is_half=False):
     """`axes`: the free dimensions of each input and output, by their index."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
@@ -45,6 +58,8 @@ def export(network, arguments, path, inputs, outputs, axes, metadata=None):
     model = onnx.load(path)
     for node in model.graph.node:
         node.doc_string = ""
+    if is_half:
+        store_half(model)
     save(model, path, metadata)
 
 
@@ -78,7 +93,7 @@ def export_vision(trained, out):
                ["images"], ["output0"],
                {"images": {0: "batch", 2: "height", 3: "width"}, "output0": {0: "batch", 2: "anchors"}},
                {"task": "detect", "stride": "32", "batch": "1", "imgsz": str([SIDE, SIDE]),
-                "names": str(dict(enumerate(CLASSES)))})
+                "names": str(dict(enumerate(CLASSES)))}, is_half=size != "n")
 
 
 # ---- speech ----

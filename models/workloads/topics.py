@@ -14,6 +14,7 @@ from pathlib import Path
 
 LABELS = ["weather", "sport", "food", "travel", "music", "science"]
 TEST_SEED, TRAIN_SEED = 2, 1
+TRAINING = 60000          # sentences
 
 NOUNS = {
     "weather": "rain snow wind storm fog hail thunder sunshine frost drizzle breeze cloud heatwave humidity lightning "
@@ -96,6 +97,12 @@ def dataset(count, seed, is_test=False):
     return [sentence(rng, is_test) for _ in range(count)]
 
 
+def held_out(count, seed):
+    """Sentences that the training does not have."""
+    seen = {text for text, _ in dataset(TRAINING, TRAIN_SEED)}
+    return [row for row in dataset(2 * count, seed, is_test=True) if row[0] not in seen][:count]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, required=True)
@@ -106,7 +113,7 @@ def main():
     with open(options.out, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["text", "label"])
-        writer.writerows(dataset(options.count, options.seed, is_test=True))
+        writer.writerows(held_out(options.count, options.seed))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def main():
     options = parser.parse_args()
     out, begin = Path(options.out), time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
-    sentences = topics.dataset(2000 if options.trial else 60000, topics.TRAIN_SEED)
+    sentences = topics.dataset(2000 if options.trial else topics.TRAINING, topics.TRAIN_SEED)
     words = vocabulary(sentences)
     (out / "vocab.txt").write_text("\n".join(words) + "\n")
     torch.manual_seed(1)

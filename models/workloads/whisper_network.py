@@ -8,26 +8,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from digit_tokens import vocabulary
+from log_mel import BINS, CHUNK_S, FFT, HOP, RATE, mel_filters
 
-RATE, FFT, HOP, BINS, CHUNK_S = 16000, 400, 160, 80, 2
 SHAPE = {"d_model": 64, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 2,
          "decoder_attention_heads": 2, "encoder_ffn_dim": 192, "decoder_ffn_dim": 192, "num_mel_bins": BINS,
          "max_source_positions": CHUNK_S * RATE // HOP // 2, "max_target_positions": 32,
          "vocab_size": len(vocabulary())}
-
-
-def mel_filters():
-    """Triangles of equal area on Slaney's scale: linear to 1000 Hz, then logarithmic; (bins, FFT / 2 + 1)."""
-    def hertz(mel):
-        return np.where(mel < 15, mel * 200 / 3, 1000 * np.exp((mel - 15) * np.log(6.4) / 27))
-    top = 15 + 27 * np.log(RATE / 2 / 1000) / np.log(6.4)
-    corners = hertz(np.linspace(0, top, BINS + 2))
-    frequency = np.linspace(0, RATE / 2, FFT // 2 + 1)
-    widths = np.diff(corners)[:, None]
-    rising = (frequency - corners[:-2, None]) / widths[:-1]
-    falling = (corners[2:, None] - frequency) / widths[1:]
-    area = 2 / (corners[2:] - corners[:-2])
-    return (np.maximum(0, np.minimum(rising, falling)) * area[:, None]).astype(np.float32)
 
 
 def log_mel(samples):

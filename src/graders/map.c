@@ -514,8 +514,9 @@ static struct average_precision scatter_of(struct matched_images *matched,
     return (struct average_precision){online_stddev(&at_50), online_stddev(&at_50_95)};
 }
 
+/* reason: of the first answer that cannot be read. */
 static struct matched_images *read_all(const struct grading *items, size_t count,
-                                       struct questions *questions)
+                                       struct questions *questions, struct error *reason)
 {
     struct matched_images *matched = matched_images_new();
     int64_t last = -1;
@@ -523,7 +524,7 @@ static struct matched_images *read_all(const struct grading *items, size_t count
     questions->count = 0;
     for (size_t i = 0; i < count; i++) {
         struct image_objects image;
-        if (read_image(&items[i], &image, NULL))
+        if (read_image(&items[i], &image, reason->text[0] ? NULL : reason))
             continue;
         questions->count += !questions->count || items[i].index != last;
         last = items[i].index;
@@ -535,9 +536,10 @@ static struct matched_images *read_all(const struct grading *items, size_t count
 }
 
 static void put_precision(struct grader_quality *out, const char *name, double value,
-                          double plus_minus, size_t images)
+                          double plus_minus, size_t images, const struct error *reason)
 {
-    quality_unknown(out, name, "%s", is_known(value) ? "" : "no image has an expected object");
+    const char *why = images ? "no image has an expected object" : reason->text;
+    quality_unknown(out, name, "%s", is_known(value) ? "" : why);
     out->value = value;
     out->plus_minus = plus_minus;
     out->count = images;
@@ -548,13 +550,14 @@ static enum err map_corpus(const void *state, const struct grading *items, size_
                            struct error *why)
 {
     struct questions questions;
-    struct matched_images *matched = read_all(items, count, &questions);
+    struct error reason = {0};
+    struct matched_images *matched = read_all(items, count, &questions, &reason);
     struct average_precision found = matched_images_precision(matched, NULL);
     struct average_precision scatter = scatter_of(matched, &questions);
     size_t images = matched_images_count(matched);
     (void)state, (void)why;
-    put_precision(&out[0], "map_50", found.at_50, scatter.at_50, images);
-    put_precision(&out[1], "map_50_95", found.at_50_95, scatter.at_50_95, images);
+    put_precision(&out[0], "map_50", found.at_50, scatter.at_50, images, &reason);
+    put_precision(&out[1], "map_50_95", found.at_50_95, scatter.at_50_95, images, &reason);
     *out_count = 2;
     matched_images_free(matched);
     free(questions.of_image);

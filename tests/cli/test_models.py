@@ -54,7 +54,7 @@ class Files(unittest.TestCase):
 
     def test_files_have_listed_checksums(self):
         listed = dict(reversed(line.split()) for line in
-                      (MODELS / "SHA256SUMS").read_text().splitlines())
+                      (MODELS / "SHA256SUMS").read_text().splitlines() if "/" not in line)
         built = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
                  for path in (BUILD / "models").glob("*.gguf")}
         self.assertEqual(len(listed), 3 * len(NAMES))
