@@ -306,12 +306,14 @@ static int draw_study(const char *directory, const struct sweep *sweep)
     struct error why = {0};
     char *kind = has_numeric_knob(sweep) ? "frequency" : "pareto";
     char *report[] = {"report", (char *)directory, NULL};
-    char *plot[] = {"plot", (char *)directory, "--plot", kind, NULL};
     if (!args.preset || args.quiet || format_is_data(&args.format))
         return EXIT_DONE;
+    char *plots = path_join(directory, "plots");
+    char *plot[] = {"plot", (char *)directory, "--plot", kind, "--output-dir", plots, NULL};
     int code = command_call(&command_report, 2, report);
     if (!code && gnuplot_available(&why) == ERR_OK)
-        command_call(&command_plot, 4, plot);
+        command_call(&command_plot, 6, plot);
+    free(plots);
     return code;
 }
 

@@ -8,6 +8,7 @@ import ctypes
 import io
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -321,6 +322,9 @@ class WorkloadProfile(MachineTest):
         self.assertIn("report.html", done.stdout)
         [path] = self.out.glob("sweep_*")
         self.assertTrue((path / "report.html").exists())
+        if shutil.which("gnuplot"):
+            self.assertIn(f"{path}/plots/pareto", done.stdout)
+            self.assertTrue(list((path / "plots").glob("pareto.*")))
 
     def test_a_grader_of_other_answers(self):
         report = self.profile("vit", self.vit, self.images, "--grader", "map")
