@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "analysis/quality_axis.h"
 #include "core/err.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
@@ -127,20 +128,6 @@ struct front_point {
 /* The groups "x" and "y" and the list "points", with those on the frontier marked; the only error is ERR_NO_MEMORY. */
 void front_to_result(const struct front_axis *x, const struct front_axis *y,
                      const struct front_point *points, size_t count, struct result *result);
-
-/* ---- quality: quality_axis.c ---- */
-
-/* Of runs shown together: their accuracy or, where none has one, the first metric of all answers of one of them. */
-struct quality_axis {
-    char name[24]; /* "": the accuracy */
-    bool is_low_better;
-};
-void quality_axis_of(const struct run_figures *runs, size_t count, struct quality_axis *out);
-double quality_axis_value(const struct quality_axis *axis, const struct run_point *point);
-double quality_axis_benefit(const struct quality_axis *axis, const struct run_point *point);
-/* 95 %. */
-void quality_axis_interval(const struct quality_axis *axis, const struct run_figures *run,
-                           double *low, double *high);
 
 /* ---- settings: run_settings.c ---- */
 

@@ -1,6 +1,7 @@
 /* A comparison as a result: what every format of `ipw compare` and the page are printed from. */
 #include <string.h>
 
+#include "analysis/compare_quality.h"
 #include "analysis/compare_set.h"
 #include "core/result.h"
 #include "core/units.h"

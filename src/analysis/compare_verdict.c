@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analysis/compare.h"
+#include "analysis/compare_quality.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"

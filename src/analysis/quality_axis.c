@@ -1,4 +1,6 @@
-/* The quality axis of runs that are shown together: plots, tables and pages with a Pareto frontier. */
+/* For plots, tables and pages with a Pareto frontier. */
+#include "analysis/quality_axis.h"
+
 #include "analysis/across.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/compare_set.h"
+#include "analysis/quality_axis.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/xalloc.h"

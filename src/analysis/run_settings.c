@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/compare_set.h"
+#include "analysis/quality_axis.h"
 #include "core/result.h"
 #include "core/text.h"
 #include "core/units.h"

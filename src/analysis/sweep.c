@@ -222,6 +222,17 @@ static void put_conclusion(struct result *result, const struct settings *all)
     text_release(&answer);
 }
 
+/* Names of the metrics of all answers, which settings have under these keys; absent without any. */
+static void put_names(struct result *result, const struct sweep_points *points)
+{
+    if (points->quality_count == QUALITIES_NAMED)
+        return;
+    result_list(result, "qualities");
+    for (size_t q = QUALITIES_NAMED; q < points->quality_count; q++)
+        result_text(result, NULL, points->qualities[q].name);
+    result_end(result);
+}
+
 static void put_summary(struct result *result, const struct settings *all)
 {
     const struct sweep *sweep = &all->points.sweep;
@@ -240,6 +251,7 @@ static void put_summary(struct result *result, const struct settings *all)
     result_flag(result, "estimated", sweep_points_is_estimated(&all->points));
     result_number(result, "seed", sweep->seed, "");
     result_flag(result, "complete", sweep->ended);
+    put_names(result, &all->points);
     result_end(result);
     sweep_points_exclusions(&all->points, left_out, sizeof left_out);
     if (left_out[0])

@@ -290,17 +290,28 @@ static int show_result(const char *directory)
 extern const struct command command_plot;
 extern const struct command command_report;
 
-/* The page and the plots of a study, by the commands that make them, which print their paths. */
-static int draw_study(const char *directory)
+/* Whether energy can be plotted against its knob. */
+static bool has_numeric_knob(const struct sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->point_count; i++)
+        if (sweep->knob_count != 1 || sweep_point(sweep, i)->kind != SETTING_NUMBER)
+            return false;
+    return true;
+}
+
+/* The page and the plot of a study, by the commands that make them, which print their paths.  Without quality, which a
+ * sample of few answers may not have, there is none of several knobs; it says so. */
+static int draw_study(const char *directory, const struct sweep *sweep)
 {
     struct error why = {0};
+    char *kind = has_numeric_knob(sweep) ? "frequency" : "pareto";
     char *report[] = {"report", (char *)directory, NULL};
-    char *plot[] = {"plot", (char *)directory, NULL};
+    char *plot[] = {"plot", (char *)directory, "--plot", kind, NULL};
     if (!args.preset || args.quiet || format_is_data(&args.format))
         return EXIT_DONE;
     int code = command_call(&command_report, 2, report);
     if (!code && gnuplot_available(&why) == ERR_OK)
-        code = command_call(&command_plot, 2, plot);
+        command_call(&command_plot, 4, plot);
     return code;
 }
 
@@ -398,7 +409,7 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
                writer->directory);
     int shown = show_result(writer->directory);
     if (!shown)
-        shown = draw_study(writer->directory);
+        shown = draw_study(writer->directory, sweep);
     return shown ? shown : code;
 }
 

@@ -62,7 +62,7 @@ static int complete_workload(struct profile_command *given)
     }
     const struct workload_driver *driver = workload_driver_find(given->workload, &why);
     if (!driver)
-        return print_failure(&why);
+        return print_error(EXIT_USAGE, "%s", why.text);
     profile->workload = driver;
     set_default(&profile->model, driver->default_model);
     set_default(&profile->dataset, driver->default_dataset);

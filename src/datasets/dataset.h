@@ -69,8 +69,9 @@ struct dataset_driver {
 
     void (*close)(struct dataset *dataset);
 
-    /* Its files are many and large: dataset_hash takes the names and sizes of those that are not text. */
-    bool hashes_names;
+    /* A problem is the path of a file, of many and large ones: dataset_hash takes the names and sizes of those that are
+     * not text. */
+    bool has_media;
 };
 
 /* ---- the list (datasets.def) and the presets (presets.def) ---- */

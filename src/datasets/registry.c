@@ -328,7 +328,7 @@ void dataset_hash(const char *name, const struct params *params, char *to, size_
     const char *path =
         make_plan(&plan, name, params, NULL) ? NULL : params_get(&plan.params, "path");
     if (path && (file_is_regular(path) || file_is_directory(path))) {
-        bool has_media = plan.driver->hashes_names;
+        bool has_media = plan.driver->has_media;
         struct hashed hashed = {has_media, has_media ? MEDIA_DEPTH_MAX : 1};
         str_format(to, size, "%016llx",
                    (unsigned long long)hash_tree(&hashed, HASH_START, path, 0));

@@ -191,15 +191,29 @@ static void destroy(struct onnx_session *session)
     free(session);
 }
 
+/* The library's message without "Load model from PATH failed:", since the path is before it. */
+static struct error without_preamble(const char *path, const struct error *reason)
+{
+    static const char BEGIN[] = ": Load model from ", END[] = " failed:";
+    const char *begin = strstr(reason->text, BEGIN);
+    const char *end = begin ? strstr(begin, END) : NULL;
+    struct error out = *reason;
+    if (end)
+        err_set(&out, reason->code, "%s: %s", path, end + sizeof END - 1);
+    return out;
+}
+
 /* Adds what to do to the messages of a model that the library does not run. */
 static enum err explain(const struct ort_library *library, const struct error *reason,
                         struct error *why)
 {
+    enum { REASON_MAX = sizeof reason->text - 130 }; /* so that what to do is not cut */
+    bool is_long = strlen(reason->text) > REASON_MAX;
     if (reason->code == ERR_UNSUPPORTED)
         return err_set(why, ERR_UNSUPPORTED,
-                       "%s; this is ONNX Runtime %s: export the model with an opset and operators "
-                       "of it, or name a newer library with IPW_ONNXRUNTIME_LIB",
-                       reason->text, library->version);
+                       "%.*s%s; ONNX Runtime %s: export the model with an opset and operators that "
+                       "it has, or set IPW_ONNXRUNTIME_LIB to a newer library",
+                       (int)REASON_MAX, reason->text, is_long ? "..." : "", library->version);
     if (reason->code == ERR_BAD_VALUE)
         return err_set(why, ERR_BAD_VALUE, "%s: not a valid ONNX model", reason->text);
     return err_set(why, reason->code, "%s", reason->text);
@@ -216,7 +230,10 @@ static enum err load(struct onnx_session *session, const struct onnx_options *wa
         err = ort_check(
             library->api->open_session(library->env, session->facts.path, options, &session->ort),
             &reason, session->facts.path);
-        err = err ? explain(library, &reason, why) : ERR_OK;
+        if (err) {
+            reason = without_preamble(session->facts.path, &reason);
+            err = explain(library, &reason, why);
+        }
     }
     if (options)
         library->api->release_options(options);

@@ -1,6 +1,6 @@
-/* Roots and readers come from two passes over the inputs.  Sharding needs two more: forward, to follow partial sums
- * from the row-parallel matrices; backward, to find the tensors that lead only into row-parallel matrices or attention,
- * and are therefore sharded. */
+/* Roots and readers come from one pass over the nodes: a graph may exceed every cache, and its nodes are far larger than
+ * the links between them.  Sharding needs two more: forward, to follow partial sums from the row-parallel matrices;
+ * backward, to find the tensors that lead only into row-parallel matrices or attention, and are therefore sharded. */
 #include "estimate/dataflow.h"
 
 #include <stdlib.h>
@@ -34,11 +34,16 @@ static bool is_reordered(const struct dataflow *flow, const struct graph_node *n
            graph_inputs(flow->graph, node)[0] != root;
 }
 
-bool dataflow_is_view(const struct dataflow *flow, const struct graph_node *node)
+static bool is_view(const struct dataflow *flow, const struct graph_node *node)
 {
     return graph_op_kind(node->op) == GRAPH_KIND_VIEW ||
-           (flow->is_in_place && !leaves_model(flow->graph, node) &&
-            (node->op == GRAPH_REARRANGE || is_reordered(flow, node)));
+           (flow->is_in_place && (node->op == GRAPH_REARRANGE || is_reordered(flow, node)) &&
+            !leaves_model(flow->graph, node));
+}
+
+bool dataflow_is_view(const struct dataflow *flow, const struct graph_node *node)
+{
+    return flow->is_view[node - flow->graph->nodes];
 }
 
 tensor_id dataflow_input(const struct dataflow *flow, const struct graph_node *node, size_t index)
@@ -54,74 +59,91 @@ bool dataflow_is_computed(const struct dataflow *flow, tensor_id root)
     return root >= 0 && !graph_is_static(&flow->graph->tensors[root]);
 }
 
-static void find_roots(struct dataflow *flow)
+static void show_root(struct dataflow *flow, const struct graph_node *node)
+{
+    tensor_id shown = dataflow_input(flow, node, 0);
+    for (size_t k = 0; shown >= 0 && k < node->output_count; k++)
+        if (graph_outputs(flow->graph, node)[k] >= 0)
+            flow->root[graph_outputs(flow->graph, node)[k]] = shown;
+}
+
+/* Readings in graph order, each node once for one root. */
+struct readings {
+    struct reading {
+        tensor_id root;
+        node_id reader;
+    } *items;
+    size_t count;
+    node_id *last; /* by root: the last node that was added */
+};
+
+static void add_readings(struct dataflow *flow, node_id reader, struct readings *readings)
+{
+    const struct graph_node *node = &flow->graph->nodes[reader];
+    for (size_t k = 0; k < node->input_count; k++) {
+        tensor_id root = dataflow_input(flow, node, k);
+        if (root < 0 || readings->last[root] == reader)
+            continue;
+        readings->last[root] = reader;
+        readings->items[readings->count++] = (struct reading){root, reader};
+        flow->first_reader[root + 1]++;
+    }
+}
+
+/* In topological order, so the roots of all inputs of a node are known. */
+static void read_nodes(struct dataflow *flow, struct readings *readings)
 {
     const struct graph *graph = flow->graph;
     for (size_t i = 0; i < graph->tensor_count; i++)
         flow->root[i] = (tensor_id)i;
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        readings->last[i] = GRAPH_NONE;
     for (size_t i = 0; i < graph->node_count; i++) {
-        const struct graph_node *node = &graph->nodes[i];
-        tensor_id shown = dataflow_is_view(flow, node) ? dataflow_input(flow, node, 0) : GRAPH_NONE;
-        for (size_t k = 0; shown >= 0 && k < node->output_count; k++)
-            if (graph_outputs(graph, node)[k] >= 0)
-                flow->root[graph_outputs(graph, node)[k]] = shown;
+        flow->is_view[i] = is_view(flow, &graph->nodes[i]);
+        if (flow->is_view[i])
+            show_root(flow, &graph->nodes[i]);
+        else
+            add_readings(flow, (node_id)i, readings);
     }
     for (size_t i = 0; i < graph->tensor_count; i++)
         flow->is_output[flow->root[i]] |= graph->tensors[i].is_output;
 }
 
-/* Runs twice over all inputs, to count readers and to fill them in; `last` prevents a node from being listed twice for
- * one root. */
-static void find_readers(struct dataflow *flow, node_id *last, bool fills)
-{
-    const struct graph *graph = flow->graph;
-    for (size_t i = 0; i < graph->tensor_count; i++)
-        last[i] = GRAPH_NONE;
-    for (size_t i = 0; i < graph->node_count; i++) {
-        const struct graph_node *node = &graph->nodes[i];
-        if (dataflow_is_view(flow, node))
-            continue;
-        for (size_t k = 0; k < node->input_count; k++) {
-            tensor_id root = dataflow_input(flow, node, k);
-            if (root < 0 || last[root] == (node_id)i)
-                continue;
-            last[root] = (node_id)i;
-            if (fills)
-                flow->readers[flow->first_reader[root]++] = (node_id)i;
-            else
-                flow->first_reader[root + 1]++;
-        }
-    }
-}
-
-static void link_readers(struct dataflow *flow)
+/* Sorts the readings by root. */
+static void link_readers(struct dataflow *flow, const struct readings *readings)
 {
     size_t count = flow->graph->tensor_count;
-    node_id *last = xmalloc((count + 1) * sizeof *last);
-    find_readers(flow, last, false);
     for (size_t i = 0; i < count; i++)
         flow->first_reader[i + 1] += flow->first_reader[i];
-    flow->readers = xmalloc((flow->first_reader[count] + 1) * sizeof *flow->readers);
-    find_readers(flow, last, true); /* advances each start to its end, the start of the next */
+    flow->readers = xmalloc((readings->count + 1) * sizeof *flow->readers);
+    for (size_t i = 0; i < readings->count; i++) { /* advances each start to the next one's */
+        const struct reading *reading = &readings->items[i];
+        flow->readers[flow->first_reader[reading->root]++] = reading->reader;
+    }
     memmove(flow->first_reader + 1, flow->first_reader, count * sizeof *flow->first_reader);
     flow->first_reader[0] = 0;
-    free(last);
 }
 
 void dataflow_make(const struct graph *graph, bool is_in_place, struct dataflow *out)
 {
     size_t count = graph->tensor_count;
+    struct readings readings = {.items = xmalloc((graph->link_count + 1) * sizeof *readings.items),
+                                .last = xmalloc((count + 1) * sizeof *readings.last)};
     *out = (struct dataflow){.graph = graph,
                              .is_in_place = is_in_place,
+                             .is_view = xmalloc((graph->node_count + 1) * sizeof *out->is_view),
                              .root = xmalloc((count + 1) * sizeof *out->root),
                              .is_output = xcalloc(count + 1, sizeof *out->is_output),
                              .first_reader = xcalloc(count + 2, sizeof *out->first_reader)};
-    find_roots(out);
-    link_readers(out);
+    read_nodes(out, &readings);
+    link_readers(out, &readings);
+    free(readings.items);
+    free(readings.last);
 }
 
 void dataflow_release(struct dataflow *flow)
 {
+    free(flow->is_view);
     free(flow->root);
     free(flow->is_output);
     free(flow->first_reader);
@@ -351,9 +373,12 @@ static bool keeps_partial(const struct sharding *sharding, const struct graph_no
 static void find_partial_sums(struct sharding *sharding)
 {
     const struct dataflow *flow = sharding->flow;
+    bool has_any = false;
     for (size_t i = 0; i < flow->graph->node_count; i++) {
         const struct graph_node *node = &flow->graph->nodes[i];
-        bool is_partial = sharding_is_row_parallel(node) || keeps_partial(sharding, node);
+        bool is_partial =
+            sharding_is_row_parallel(node) || (has_any && keeps_partial(sharding, node));
+        has_any |= is_partial;
         for (size_t k = 0; is_partial && k < node->output_count; k++) {
             tensor_id id = graph_outputs(flow->graph, node)[k];
             if (id >= 0)

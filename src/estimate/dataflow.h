@@ -16,6 +16,7 @@
 struct dataflow {
     const struct graph *graph;
     bool is_in_place;       /* transposes and slices are resolved like views */
+    bool *is_view;          /* by node */
     tensor_id *root;        /* by tensor: the tensor that holds its elements, mostly itself */
     bool *is_output;        /* by root: it, or a view of it, is an output of the model */
     uint32_t *first_reader; /* by root: index into readers; one entry more at the end */

@@ -1,5 +1,6 @@
-/* Builds the partition in several passes: the kernel of each node (fusion.c), edges, traffic at the boundaries, names
- * and sharding of subgraphs, live tensors, and equal subgraphs (partition_unique.c). */
+/* Builds the partition: the kernel of each node (fusion.c); then one subgraph after the other its edges, traffic at the
+ * boundary, name, sharding and equal ones (partition_unique.c); then live tensors.  A large graph exceeds every cache,
+ * so nodes and subgraphs are passed over as rarely as possible. */
 #include "estimate/partition.h"
 
 #include <math.h>
@@ -15,10 +16,12 @@ struct builder {
     const struct dataflow *flow;
     const struct sharding *sharding;
     const int32_t *subgraph_of; /* by node: its subgraph; GRAPH_NONE for views */
+    int32_t *needed_by;         /* by subgraph: the last one that needs it */
     int32_t *seen;              /* by tensor: the last subgraph that counted it */
     double *part;               /* by root: the share that this subgraph has counted */
     double *reordered;          /* by node, see dataflow_find_layout */
     bool *is_folded;
+    bool *divides_weights; /* by node: tensor parallelism divides the weights that it reads */
     node_id first_layered; /* the first node of a layer */
 };
 
@@ -30,26 +33,21 @@ static const struct graph_node *node_of(const struct partition *partition,
 
 /* ---- nodes into subgraphs ---- */
 
-static void assign_nodes(struct builder *builder, size_t count)
+/* Sorts the nodes by subgraph; starts[i] is where those of a subgraph begin, starts[count] where the last ones end. */
+static void assign_nodes(struct builder *builder, uint32_t *starts)
 {
     struct partition *out = builder->out;
-    uint32_t used = 0;
-    memset(out->subgraphs, 0, count * sizeof *out->subgraphs);
-    out->count = count;
-    for (size_t i = 0; i < out->graph->node_count; i++)
+    size_t nodes = out->graph->node_count;
+    for (size_t i = 0; i < nodes; i++)
         if (builder->subgraph_of[i] >= 0)
-            out->subgraphs[builder->subgraph_of[i]].node_count++;
-    for (size_t i = 0; i < count; i++) {
-        out->subgraphs[i].first_node = used;
-        used += out->subgraphs[i].node_count;
-        out->subgraphs[i].node_count = 0;
-    }
-    for (size_t i = 0; i < out->graph->node_count; i++) {
-        if (builder->subgraph_of[i] < 0)
-            continue;
-        struct subgraph *subgraph = &out->subgraphs[builder->subgraph_of[i]];
-        out->nodes[subgraph->first_node + subgraph->node_count++] = (node_id)i;
-    }
+            starts[builder->subgraph_of[i] + 1]++;
+    for (size_t i = 0; i < out->count; i++)
+        starts[i + 1] += starts[i];
+    for (size_t i = 0; i < nodes; i++) /* advances each start to its end, the start of the next */
+        if (builder->subgraph_of[i] >= 0)
+            out->nodes[starts[builder->subgraph_of[i]]++] = (node_id)i;
+    memmove(starts + 1, starts, out->count * sizeof *starts);
+    starts[0] = 0;
 }
 
 /* ---- edges ---- */
@@ -64,29 +62,24 @@ static int32_t needed_of(const struct builder *builder, const struct graph_node 
     return needed == self ? GRAPH_NONE : needed;
 }
 
-static void find_edges(struct builder *builder, int32_t *last)
+static void find_edges(struct builder *builder, struct subgraph *subgraph, int32_t self)
 {
     struct partition *out = builder->out;
-    for (size_t i = 0; i < out->count; i++)
-        last[i] = GRAPH_NONE;
-    for (size_t i = 0; i < out->count; i++) {
-        struct subgraph *subgraph = &out->subgraphs[i];
-        subgraph->first_before = (uint32_t)out->before_count;
-        for (uint32_t n = 0; n < subgraph->node_count; n++) {
-            const struct graph_node *node = node_of(out, subgraph, n);
-            for (size_t k = 0; k < node->input_count; k++) {
-                int32_t needed = needed_of(builder, node, k, (int32_t)i);
-                if (needed < 0 || last[needed] == (int32_t)i)
-                    continue;
-                last[needed] = (int32_t)i;
-                out->before[out->before_count++] = (uint32_t)needed;
-                uint32_t level = out->subgraphs[needed].level + 1;
-                if (level > subgraph->level)
-                    subgraph->level = level;
-            }
+    subgraph->first_before = (uint32_t)out->before_count;
+    for (uint32_t n = 0; n < subgraph->node_count; n++) {
+        const struct graph_node *node = node_of(out, subgraph, n);
+        for (size_t k = 0; k < node->input_count; k++) {
+            int32_t needed = needed_of(builder, node, k, self);
+            if (needed < 0 || builder->needed_by[needed] == self)
+                continue;
+            builder->needed_by[needed] = self;
+            out->before[out->before_count++] = (uint32_t)needed;
+            uint32_t level = out->subgraphs[needed].level + 1;
+            if (level > subgraph->level)
+                subgraph->level = level;
         }
-        subgraph->before_count = (uint32_t)out->before_count - subgraph->first_before;
     }
+    subgraph->before_count = (uint32_t)out->before_count - subgraph->first_before;
 }
 
 /* ---- traffic at the boundary ---- */
@@ -386,46 +379,67 @@ static void describe_subgraph(const struct builder *builder, const struct graph_
     describe_sharding(partition, builder->sharding, main_node, subgraph);
 }
 
-static void count_boundaries(struct builder *builder)
+/* Matrices of linears and per-feature tensors of a state-space model are sharded; others are replicated. */
+static bool divides_weights(const struct sharding *sharding, const struct graph_node *node)
+{
+    bool is_by_feature = sharding->is_decoder &&
+                         (node->op == GRAPH_SCAN || node->op == GRAPH_CONV) &&
+                         sharding_is_sharded(sharding, node);
+    return is_by_feature || sharding_is_sharded_matrix(sharding, node);
+}
+
+/* Work and traffic of all nodes; returns the main node. */
+static const struct graph_node *count_nodes(struct builder *builder, struct subgraph *subgraph,
+                                            int32_t self)
+{
+    const struct graph *graph = builder->out->graph;
+    const struct graph_node *main_node = node_of(builder->out, subgraph, 0);
+    double max = 0;
+    for (uint32_t n = 0; n < subgraph->node_count; n++) {
+        const struct graph_node *node = node_of(builder->out, subgraph, n);
+        struct graph_cost cost = graph_node_cost(graph, node);
+        main_node = cost.macs > max ? node : main_node;
+        max = fmax(max, cost.macs);
+        subgraph->cost.macs += cost.macs;
+        subgraph->cost.elementwise += cost.elementwise;
+        count_inputs(builder, subgraph, node, self);
+        count_outputs(builder, subgraph, node, self);
+        builder->divides_weights[node - graph->nodes] = divides_weights(builder->sharding, node);
+    }
+    return main_node;
+}
+
+static void make_subgraphs(struct builder *builder, const uint32_t *starts)
 {
     struct partition *out = builder->out;
+    struct unique_table table = {.out = out};
     for (size_t i = 0; i < out->graph->tensor_count; i++)
         builder->seen[i] = GRAPH_NONE;
+    for (size_t i = 0; i < out->count; i++)
+        builder->needed_by[i] = GRAPH_NONE;
     for (size_t i = 0; i < out->count; i++) {
         struct subgraph *subgraph = &out->subgraphs[i];
-        const struct graph_node *main_node = node_of(out, subgraph, 0);
-        double max = 0;
-        for (uint32_t n = 0; n < subgraph->node_count; n++) {
-            const struct graph_node *node = node_of(out, subgraph, n);
-            struct graph_cost cost = graph_node_cost(out->graph, node);
-            main_node = cost.macs > max ? node : main_node;
-            max = fmax(max, cost.macs);
-            subgraph->cost.macs += cost.macs;
-            subgraph->cost.elementwise += cost.elementwise;
-            count_inputs(builder, subgraph, node, (int32_t)i);
-            count_outputs(builder, subgraph, node, (int32_t)i);
-        }
+        *subgraph =
+            (struct subgraph){.first_node = starts[i], .node_count = starts[i + 1] - starts[i]};
+        find_edges(builder, subgraph, (int32_t)i);
+        const struct graph_node *main_node = count_nodes(builder, subgraph, (int32_t)i);
         graph_cost_add(&out->total, &subgraph->cost);
         describe_subgraph(builder, main_node, subgraph);
         out->sharded_macs += subgraph->is_sharded ? subgraph->cost.macs : 0;
+        out->first_layered += out->first_layered == i && subgraph->layer < 0;
+        unique_table_add(&table, (uint32_t)i);
     }
 }
 
 /* ---- memory ---- */
 
-/* Matrices of linears and per-feature tensors of a state-space model are sharded; others are replicated. */
 static bool is_sharded_weight(const struct builder *builder, tensor_id root)
 {
     const struct dataflow *flow = builder->flow;
     uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
-    for (uint32_t r = 0; r < count; r++) {
-        const struct graph_node *node = &flow->graph->nodes[flow->readers[first + r]];
-        bool is_by_feature = builder->sharding->is_decoder &&
-                             (node->op == GRAPH_SCAN || node->op == GRAPH_CONV) &&
-                             sharding_is_sharded(builder->sharding, node);
-        if (is_by_feature || sharding_is_sharded_matrix(builder->sharding, node))
+    for (uint32_t r = 0; r < count; r++)
+        if (builder->divides_weights[flow->readers[first + r]])
             return flow->graph->tensors[root].rank > 1;
-    }
     return false;
 }
 
@@ -439,13 +453,13 @@ static size_t slot_of(const struct builder *builder, node_id node)
 }
 
 /* Adds the memory of a weight or cache tensor to every layer that uses it. */
-static void place_in_layers(struct builder *builder, tensor_id root, bool is_cache)
+static void place_in_layers(struct builder *builder, tensor_id root, bool is_sharded)
 {
     const struct dataflow *flow = builder->flow;
     const struct graph_tensor *tensor = &flow->graph->tensors[root];
     struct graph_amount amount = graph_tensor_amount(tensor);
     uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
-    bool is_sharded = !is_cache && is_sharded_weight(builder, root);
+    bool is_cache = tensor->role == GRAPH_CACHE;
     size_t last = SIZE_MAX;
     for (uint32_t r = 0; builder->out->layers && r <= count; r++) {
         node_id node = r < count ? flow->readers[first + r] : tensor->producer;
@@ -495,13 +509,14 @@ static void place_tensors(struct builder *builder)
         if (builder->flow->root[i] != (tensor_id)i)
             continue;
         struct graph_amount amount = graph_tensor_amount(tensor);
-        if (graph_is_static(tensor) || tensor->role == GRAPH_CACHE)
-            place_in_layers(builder, (tensor_id)i, tensor->role == GRAPH_CACHE);
         if (graph_is_static(tensor)) {
+            bool is_sharded = is_sharded_weight(builder, (tensor_id)i);
+            place_in_layers(builder, (tensor_id)i, is_sharded);
             graph_amount_add(&out->model, &amount);
-            if (is_sharded_weight(builder, (tensor_id)i))
+            if (is_sharded)
                 graph_amount_add(&out->model_sharded, &amount);
         } else if (tensor->role == GRAPH_CACHE) {
+            place_in_layers(builder, (tensor_id)i, false);
             graph_amount_add(&out->cache, &amount);
         } else {
             place_activation(builder, (tensor_id)i);
@@ -552,90 +567,99 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b;
 }
 
-static void inspect_nodes(struct partition *out)
+static void inspect_node(const struct graph *graph, const struct graph_node *node,
+                         struct partition *out)
 {
-    for (size_t i = 0; i < out->graph->node_count; i++) {
-        const struct graph_node *node = &out->graph->nodes[i];
-        out->is_decoder |= node->component != DECODER_COMPONENT_COUNT;
-        out->is_causal |=
-            node->op == GRAPH_SCAN || (node->op == GRAPH_ATTENTION && node->as.attention.is_causal);
-        if (node->op == GRAPH_CACHE_WRITE && node->split == GRAPH_SPLIT_NONE)
-            out->heads_kv = 1;
-        if (node->op == GRAPH_SCAN) {
-            tensor_id made = out->graph->links[node->first_output];
-            const struct graph_tensor *tensor = &out->graph->tensors[made];
-            out->features = common_divisor(out->features, tensor->dims[tensor->rank - 1]);
-        }
-        if (node->op != GRAPH_ATTENTION)
-            continue;
-        out->heads = common_divisor(out->heads, node->as.attention.heads);
-        out->has_cross |= node->as.attention.cross_tokens > 0;
-        int64_t heads = node->as.attention.heads_kv;
-        if (heads > 0 && (out->heads_kv == 0 || heads < out->heads_kv))
-            out->heads_kv = heads;
+    out->is_decoder |= node->component != DECODER_COMPONENT_COUNT;
+    out->is_causal |=
+        node->op == GRAPH_SCAN || (node->op == GRAPH_ATTENTION && node->as.attention.is_causal);
+    if (node->op == GRAPH_CACHE_WRITE && node->split == GRAPH_SPLIT_NONE)
+        out->heads_kv = 1;
+    if (node->op == GRAPH_SCAN) {
+        tensor_id made = graph->links[node->first_output];
+        const struct graph_tensor *tensor = &graph->tensors[made];
+        out->features = common_divisor(out->features, tensor->dims[tensor->rank - 1]);
     }
+    if (node->op != GRAPH_ATTENTION)
+        return;
+    out->heads = common_divisor(out->heads, node->as.attention.heads);
+    out->has_cross |= node->as.attention.cross_tokens > 0;
+    int64_t heads = node->as.attention.heads_kv;
+    if (heads > 0 && (out->heads_kv == 0 || heads < out->heads_kv))
+        out->heads_kv = heads;
 }
 
-/* Consecutive layers, 0 to layers - 1; returns the first node of one. */
-static node_id number_layers(struct partition *out)
+/* Also counts the layers, which must be consecutive; returns the first node of one. */
+static node_id inspect_nodes(struct partition *out)
 {
     int32_t last = GRAPH_NONE;
     node_id first = GRAPH_NONE;
+    bool is_numbered = true;
     for (size_t i = 0; i < out->graph->node_count; i++) {
-        int32_t layer = out->graph->nodes[i].layer;
-        if (layer < 0 || layer == last)
+        const struct graph_node *node = &out->graph->nodes[i];
+        inspect_node(out->graph, node, out);
+        if (node->layer < 0 || node->layer == last)
             continue;
-        if (layer != last + 1) {
-            out->layers = 0;
-            return GRAPH_NONE;
-        }
+        is_numbered &= node->layer == last + 1;
         first = first < 0 ? (node_id)i : first;
-        last = layer;
-        out->layers = layer + 1;
+        last = node->layer;
     }
-    return first;
+    out->layers = is_numbered ? last + 1 : 0;
+    return is_numbered ? first : GRAPH_NONE;
+}
+
+static void allocate(const struct graph *graph, size_t count, struct partition *out)
+{
+    out->count = count;
+    out->subgraphs = xmalloc((count + 1) * sizeof *out->subgraphs);
+    out->nodes = xmalloc((graph->node_count + 1) * sizeof *out->nodes);
+    out->before = xmalloc((graph->link_count + 1) * sizeof *out->before);
+    out->tensors = xmalloc((graph->tensor_count + 1) * sizeof *out->tensors);
+    out->live = xcalloc(count + 2, sizeof *out->live);
+    out->unique = xmalloc((count + 1) * sizeof *out->unique);
+    out->unique_of = xmalloc((count + 1) * sizeof *out->unique_of);
 }
 
 static void assemble(const struct dataflow *flow, const struct sharding *sharding,
-                     const struct fusion *fusion, struct partition *out)
+                     const struct fusion *fusion, node_id first_layered, struct partition *out)
 {
     size_t nodes = flow->graph->node_count + 1, tensors = flow->graph->tensor_count + 1;
-    struct builder builder = {.out = out,
-                              .flow = flow,
-                              .sharding = sharding,
-                              .subgraph_of = fusion->kernel_of,
-                              .seen = xmalloc((tensors + nodes) * sizeof *builder.seen),
-                              .part = xmalloc(tensors * sizeof *builder.part),
-                              .reordered = xmalloc((nodes + 1) * sizeof *builder.reordered),
-                              .is_folded = xmalloc((nodes + 1) * sizeof *builder.is_folded)};
-    out->subgraphs = xmalloc(nodes * sizeof *out->subgraphs);
-    out->nodes = xmalloc(nodes * sizeof *out->nodes);
-    out->before = xmalloc((flow->graph->link_count + 1) * sizeof *out->before);
-    out->tensors = xmalloc(tensors * sizeof *out->tensors);
-    out->live = xcalloc(nodes + 1, sizeof *out->live);
-    builder.first_layered = number_layers(out);
+    uint32_t *starts = xcalloc(fusion->count + 2, sizeof *starts);
+    struct builder builder = {
+        .out = out,
+        .flow = flow,
+        .sharding = sharding,
+        .subgraph_of = fusion->kernel_of,
+        .needed_by = xmalloc((fusion->count + 1) * sizeof *builder.needed_by),
+        .seen = xmalloc(tensors * sizeof *builder.seen),
+        .part = xmalloc(tensors * sizeof *builder.part),
+        .reordered = xmalloc(nodes * sizeof *builder.reordered),
+        .is_folded = xmalloc(nodes * sizeof *builder.is_folded),
+        .divides_weights = xcalloc(nodes, sizeof *builder.divides_weights),
+        .first_layered = first_layered,
+    };
+    allocate(flow->graph, fusion->count, out);
     out->by_layer = xcalloc((size_t)out->layers + 2, sizeof *out->by_layer);
     dataflow_find_layout(flow, builder.reordered, builder.is_folded);
-    assign_nodes(&builder, fusion->count);
-    find_edges(&builder, builder.seen);
-    count_boundaries(&builder);
+    assign_nodes(&builder, starts);
+    make_subgraphs(&builder, starts);
     place_tensors(&builder);
     sum_live(out);
-    while (out->first_layered < out->count && out->subgraphs[out->first_layered].layer < 0)
-        out->first_layered++;
+    free(starts);
+    free(builder.needed_by);
     free(builder.seen);
     free(builder.part);
     free(builder.reordered);
     free(builder.is_folded);
-    partition_find_unique(out);
+    free(builder.divides_weights);
 }
 
 static void shard_and_assemble(const struct dataflow *flow, const struct fusion *fusion,
-                               struct partition *out)
+                               node_id first_layered, struct partition *out)
 {
     struct sharding sharding;
     sharding_make(flow, out->is_decoder, &sharding);
-    assemble(flow, &sharding, fusion, out);
+    assemble(flow, &sharding, fusion, first_layered, out);
     sharding_release(&sharding);
 }
 
@@ -645,12 +669,12 @@ void partition_make(const struct graph *graph, enum partition_fusion mode, struc
     struct fusion fusion;
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
     dataflow_make(graph, mode != PARTITION_PLAIN, &flow);
-    inspect_nodes(out);
+    node_id first_layered = inspect_nodes(out);
     if (mode == PARTITION_BY_COMPONENT)
         fusion_by_component(&flow, &fusion);
     else
         fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
-    shard_and_assemble(&flow, &fusion, out);
+    shard_and_assemble(&flow, &fusion, first_layered, out);
     fusion_release(&fusion);
     dataflow_release(&flow);
 }
@@ -671,41 +695,33 @@ void partition_release(struct partition *partition)
 
 /* ---- concurrency ---- */
 
-/* FLOPs of the critical path; `until` holds those of the longest path that ends with each subgraph. */
-static double critical_path(const struct partition *partition, double *until)
-{
-    double longest = 0;
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph *subgraph = &partition->subgraphs[i];
-        double before = 0;
-        for (uint32_t k = 0; k < subgraph->before_count; k++) {
-            double one = until[partition->before[subgraph->first_before + k]];
-            before = one > before ? one : before;
-        }
-        until[i] = before + graph_flops(&subgraph->cost);
-        longest = until[i] > longest ? until[i] : longest;
-    }
-    return longest;
-}
-
 struct level {
     size_t width;
     double largest; /* FLOPs of one subgraph */
 };
 
-static void sum_levels(const struct partition *partition, struct level *levels,
-                       struct partition_concurrency *out)
+static void add_to_level(struct level *level, double flops, struct partition_concurrency *out)
 {
-    double largest = 0, all = graph_flops(&partition->total);
-    for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph *subgraph = &partition->subgraphs[i];
-        struct level *level = &levels[subgraph->level];
-        double flops = graph_flops(&subgraph->cost);
-        level->width++;
-        level->largest = flops > level->largest ? flops : level->largest;
-        out->levels = subgraph->level + 1 > out->levels ? subgraph->level + 1 : out->levels;
-        out->max_width = level->width > out->max_width ? level->width : out->max_width;
+    level->width++;
+    level->largest = flops > level->largest ? flops : level->largest;
+    out->max_width = level->width > out->max_width ? level->width : out->max_width;
+}
+
+/* FLOPs of the longest path that ends with a subgraph; `until` has those of the ones before it. */
+static double longest_path(const struct partition *partition, const struct subgraph *subgraph,
+                           double flops, const double *until)
+{
+    double before = 0;
+    for (uint32_t k = 0; k < subgraph->before_count; k++) {
+        double one = until[partition->before[subgraph->first_before + k]];
+        before = one > before ? one : before;
     }
+    return before + flops;
+}
+
+static void sum_levels(const struct level *levels, double all, struct partition_concurrency *out)
+{
+    double largest = 0;
     for (size_t i = 0; i < out->levels; i++) {
         largest += levels[i].largest;
         out->wide_levels += levels[i].width > 1;
@@ -719,8 +735,15 @@ struct partition_concurrency partition_concurrency(const struct partition *parti
     double flops = graph_flops(&partition->total);
     double *until = xmalloc((partition->count + 1) * sizeof *until);
     struct level *levels = xcalloc(partition->count + 1, sizeof *levels);
-    sum_levels(partition, levels, &all);
-    all.critical_path_flops = critical_path(partition, until);
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph *subgraph = &partition->subgraphs[i];
+        double own = graph_flops(&subgraph->cost);
+        add_to_level(&levels[subgraph->level], own, &all);
+        all.levels = subgraph->level + 1 > all.levels ? subgraph->level + 1 : all.levels;
+        until[i] = longest_path(partition, subgraph, own, until);
+        all.critical_path_flops = fmax(all.critical_path_flops, until[i]);
+    }
+    sum_levels(levels, flops, &all);
     all.parallelism = all.critical_path_flops > 0 ? flops / all.critical_path_flops : 1;
     all.batch_parallelism = all.parallelism * batch;
     free(until);

@@ -39,28 +39,29 @@ struct subgraph_shape {
     bool is_chunked; /* a scan that is computed as products of matrices */
 };
 
+/* What passes over all subgraphs read comes first, on one cache line: a large graph has megabytes of them. */
 struct subgraph {
-    const char *name; /* name of its main node: "layer1.0.conv1" */
-    char pattern[48]; /* "conv+batch_norm+relu" */
-    enum graph_op op; /* its main node: the one with the most MACs, else the first */
-    int32_t layer;    /* GRAPH_NONE: outside of the layers */
-    enum decoder_component component;
     uint32_t first_node, node_count;     /* in partition.nodes */
     uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
+    uint32_t level;                      /* longest path from the start, in subgraphs */
+    int32_t layer;                       /* GRAPH_NONE: outside of the layers */
+    enum decoder_component component;
+    enum graph_op op;           /* its main node: the one with the most MACs, else the first */
     struct graph_cost cost;     /* sum over nodes; traffic at the boundary only, each tensor once */
     struct graph_amount inside; /* traffic saved by fusion: otherwise written and read again */
+    const char *name;           /* name of its main node: "layer1.0.conv1" */
+    char pattern[48];           /* "conv+batch_norm+relu" */
     double outputs;     /* elements produced by its main nodes: the work to distribute over units */
     double rows;        /* rows of their matrix; its columns are the last dimension, or channels */
     double steps;       /* sequential steps of a recurrent layer; otherwise 1 */
-    bool has_precision; /* the file states that of its main node, see struct graph_node */
-    enum precision precision;
+    double all_reduced; /* elements all-reduced between devices that share it; 0: none */
+    double all_gathered; /* elements all-gathered; 0: none */
     struct subgraph_shape shape;
-    bool is_sharded;      /* divided by tensor parallelism: products with weights, attention */
-    bool is_row_parallel; /* each device has a partial sum of every result */
-    bool is_by_head;      /* a matrix per head: its input and output are divided in the same way */
-    double all_reduced;   /* elements all-reduced between devices that share it; 0: none */
-    double all_gathered;  /* elements all-gathered; 0: none */
-    uint32_t level;       /* longest path from the start, in subgraphs */
+    enum precision precision; /* that of its main node, ... */
+    bool has_precision;       /* ... if the file states it, see struct graph_node */
+    bool is_sharded;          /* divided by tensor parallelism: products with weights, attention */
+    bool is_row_parallel;     /* each device has a partial sum of every result */
+    bool is_by_head; /* a matrix per head: its input and output are divided in the same way */
 };
 
 /* A tensor held in memory between subgraphs, or an input or output: once, whatever views it has. */
@@ -127,8 +128,17 @@ enum partition_fusion {
 void partition_make(const struct graph *graph, enum partition_fusion mode, struct partition *out);
 void partition_release(struct partition *partition);
 
-/* partition_unique.c: fills `unique` and `unique_of` for partition_make. */
-void partition_find_unique(struct partition *out);
+/* partition_unique.c: fills `unique` and `unique_of` for partition_make, which adds each subgraph when it is complete.
+ *
+ * A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
+ * more, which costs time but does not change the result. */
+enum { UNIQUE_SLOTS = 1024 };
+struct unique_table {
+    struct partition *out;
+    uint32_t slots[UNIQUE_SLOTS]; /* index in unique + 1; 0: empty */
+};
+void unique_table_add(struct unique_table *table, uint32_t subgraph);
+
 /* If this is another pass of the same model: finds the unique subgraphs that are equal to those with the same index in
  * the preceding pass, whose time and energy they reuse.  Decode steps differ in attention only. */
 void partition_continue(struct partition *partition, const struct partition *before);

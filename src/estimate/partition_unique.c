@@ -6,9 +6,7 @@
 #include "core/xalloc.h"
 #include "estimate/partition.h"
 
-/* A direct-mapped hash table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
- * more, which costs time but does not change the result. */
-enum { SLOTS = 1024, AMOUNTS = 7, FIGURES = 53 };
+enum { AMOUNTS = 7, FIGURES = 53 };
 
 struct figures {
     double values[FIGURES];
@@ -78,23 +76,19 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
     return is_equal(figures->values, others.values, FIGURES);
 }
 
-/* In linear time.  Layers of a decoder are equal, so their time and energy are computed once. */
-void partition_find_unique(struct partition *out)
+/* Layers of a decoder are equal, so their time and energy are computed once. */
+void unique_table_add(struct unique_table *table, uint32_t index)
 {
-    uint32_t table[SLOTS] = {0}; /* index in unique + 1; 0: empty */
-    out->unique = xmalloc((out->count + 1) * sizeof *out->unique);
-    out->unique_of = xmalloc((out->count + 1) * sizeof *out->unique_of);
-    for (size_t i = 0; i < out->count; i++) {
-        const struct subgraph *subgraph = &out->subgraphs[i];
-        struct figures figures;
-        figures_of(subgraph, &figures);
-        uint32_t *slot = &table[hash(&figures) % SLOTS];
-        if (!*slot || !is_alike(subgraph, &out->subgraphs[out->unique[*slot - 1]], &figures)) {
-            out->unique[out->unique_count++] = (uint32_t)i;
-            *slot = (uint32_t)out->unique_count;
-        }
-        out->unique_of[i] = *slot - 1;
+    struct partition *out = table->out;
+    const struct subgraph *subgraph = &out->subgraphs[index];
+    struct figures figures;
+    figures_of(subgraph, &figures);
+    uint32_t *slot = &table->slots[hash(&figures) % UNIQUE_SLOTS];
+    if (!*slot || !is_alike(subgraph, &out->subgraphs[out->unique[*slot - 1]], &figures)) {
+        out->unique[out->unique_count++] = index;
+        *slot = (uint32_t)out->unique_count;
     }
+    out->unique_of[index] = *slot - 1;
 }
 
 /* Whether a device has the same rates for both, and tensor parallelism applies to both or neither. */

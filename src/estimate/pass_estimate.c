@@ -152,12 +152,14 @@ static void estimate_memory(const struct partition *partition, const struct rate
 struct unique {
     struct roofline_work work;
     struct subgraph_estimate alone; /* without waiting times and the power limit */
-    struct subgraph_estimate row;
+    double product_s;               /* its products at the peak */
+    enum graph_op op;
 };
 
 struct pass_rows {
     struct rates rates;
-    const bool *repeats; /* see struct partition; NULL: no rows of a preceding pass */
+    const bool *repeats;            /* see struct partition; NULL: no rows of a preceding pass */
+    struct subgraph_estimate *rows; /* by unique subgraph, in the same block of memory */
     struct unique unique[];
 };
 
@@ -167,6 +169,8 @@ static void estimate_row(const struct partition *partition, size_t number,
     const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
     out->work = roofline_work(subgraph, partition, rates, devices);
     roofline_estimate(subgraph, &out->work, rates, devices, &out->alone);
+    out->product_s = 2 * subgraph->cost.macs / roofline_product_flops(subgraph, rates);
+    out->op = subgraph->op;
 }
 
 static bool is_launched(const struct rates *rates)
@@ -188,12 +192,12 @@ struct row_sums {
     double limited_j; /* active, of one device */
 };
 
-static struct row_sums sum_rows(const struct partition *partition, const struct unique *unique,
-                                int devices)
+static struct row_sums sum_rows(const struct partition *partition,
+                                const struct subgraph_estimate *rows, int devices)
 {
     struct row_sums sums = {0};
     for (size_t i = 0; i < partition->count; i++) {
-        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        const struct subgraph_estimate *row = &rows[partition->unique_of[i]];
         double active_j = row->joules.total - row->joules.idle;
         sums.launches += row->launches;
         sums.latency_s += row->latency_s;
@@ -246,7 +250,7 @@ void estimate_totals_add(struct estimate_totals *sum, const struct estimate_tota
 /* Where kernels of a runtime attain more than the shares of the device, they set the bound. */
 static void lower_to_attained(const struct partition *partition, const struct rates *rates,
                               const struct estimate_config *config, const struct row_sums *sums,
-                              struct unique *unique)
+                              struct subgraph_estimate *rows)
 {
     struct roofline_limit by = {.joules = 1, .time = 1};
     if (config->max.latency_s < sums->latency_s)
@@ -255,15 +259,15 @@ static void lower_to_attained(const struct partition *partition, const struct ra
     if (left_j < sums->active_j)
         by.joules = left_j / sums->active_j;
     for (size_t k = 0; (by.time < 1 || by.joules < 1) && k < partition->unique_count; k++)
-        roofline_apply_limit(rates, &by, config->devices, &unique[k].row);
+        roofline_apply_limit(rates, &by, config->devices, &rows[k]);
 }
 
 /* The highest power of a subgraph, limited to the power limit; UNKNOWN if that of one is unknown. */
-static double peak_power(const struct unique *unique, size_t count, double limit_w)
+static double peak_power(const struct subgraph_estimate *rows, size_t count, double limit_w)
 {
     double peak = 0;
     for (size_t k = 0; k < count; k++) {
-        const struct subgraph_estimate *row = &unique[k].row;
+        const struct subgraph_estimate *row = &rows[k];
         double watts = row->joules.total / row->latency_s;
         if (row->latency_s > 0 && is_known(peak) && !(watts <= peak))
             peak = watts;
@@ -273,15 +277,14 @@ static double peak_power(const struct unique *unique, size_t count, double limit
 
 /* Fork and join of the threads.  Attributed to the first subgraph, so that rows add up. */
 static void wait_for_threads(const struct partition *partition, const struct rates *rates,
-                             int devices, struct unique *unique)
+                             int devices, struct subgraph_estimate *rows)
 {
     size_t alike = 0;
     size_t first = partition->count ? partition->unique_of[0] : 0;
     for (size_t i = 0; rates->timings && i < partition->count; i++)
         alike += partition->unique_of[i] == first;
     if (alike)
-        roofline_wait(rates, timed_pass_s(rates->timings) / (double)alike, devices,
-                      &unique[first].row);
+        roofline_wait(rates, timed_pass_s(rates->timings) / (double)alike, devices, &rows[first]);
 }
 
 static void add_to_stage(struct estimate_stage *stage, const struct subgraph_estimate *row)
@@ -341,31 +344,31 @@ struct host_times {
 
 /* Rows of the unique subgraphs, with waiting times and the power limit. */
 static void make_rows(const struct partition *partition, const struct estimate_config *config,
-                      struct pass_rows *rows, struct row_sums *sums, struct host_times *host)
+                      struct pass_rows *pass, struct row_sums *sums, struct host_times *host)
 {
-    const struct rates *rates = &rows->rates;
-    struct unique *unique = rows->unique;
+    const struct rates *rates = &pass->rates;
+    struct subgraph_estimate *rows = pass->rows;
     int devices = config->devices;
     for (size_t k = 0; k < partition->unique_count; k++) {
-        if (!rows->repeats || !rows->repeats[k])
-            estimate_row(partition, k, rates, devices, &unique[k]);
-        unique[k].row = unique[k].alone;
+        if (!pass->repeats || !pass->repeats[k])
+            estimate_row(partition, k, rates, devices, &pass->unique[k]);
+        rows[k] = pass->unique[k].alone;
     }
-    wait_for_threads(partition, rates, devices, unique);
-    *sums = sum_rows(partition, unique, devices);
+    wait_for_threads(partition, rates, devices, rows);
+    *sums = sum_rows(partition, rows, devices);
     bool is_staged = config->stages > 1; /* the scheduler then overlaps with the stages */
     host->step_s = scheduler_s(partition, rates);
     double wait_s =
         wait_per_launch(partition, rates, sums, is_staged ? 0 : host->step_s, &host->slower_s);
     for (size_t k = 0; wait_s > 0 && k < partition->unique_count; k++)
-        roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
+        roofline_wait(rates, wait_s * rows[k].launches, devices, &rows[k]);
     if (wait_s > 0)
-        *sums = sum_rows(partition, unique, devices);
+        *sums = sum_rows(partition, rows, devices);
     struct roofline_limit limit = roofline_limit(rates, sums->limited_j, sums->latency_s);
     for (size_t k = 0; limit.joules < 1 && k < partition->unique_count; k++)
-        roofline_apply_limit(rates, &limit, devices, &unique[k].row);
+        roofline_apply_limit(rates, &limit, devices, &rows[k]);
     if (limit.joules < 1)
-        *sums = sum_rows(partition, unique, devices);
+        *sums = sum_rows(partition, rows, devices);
 }
 
 /* All that adds up over subgraphs, also as an array of whole blocks.  Ratios are weighted, see set_ratios. */
@@ -380,11 +383,9 @@ union addend {
     struct addend_parts parts;
 };
 
-static void set_addend(const struct partition *partition, size_t number, const struct rates *rates,
-                       int devices, const struct unique *one, union addend *out)
+static void set_addend(const struct unique *one, const struct subgraph_estimate *row, int devices,
+                       union addend *out)
 {
-    const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
-    const struct subgraph_estimate *row = &one->row;
     out->parts.totals = (struct estimate_totals){
         .latency_s = row->latency_s,
         .macs = devices * one->work.macs,
@@ -394,11 +395,11 @@ static void set_addend(const struct partition *partition, size_t number, const s
         .wasted_j = row->joules.idle * (1 - row->utilization),
         .joules = row->joules,
         .utilization = row->joules.total * row->utilization,
-        .mfu = 2 * subgraph->cost.macs / roofline_product_flops(subgraph, rates),
+        .mfu = one->product_s,
     };
     out->parts.totals.bound_counts[row->bound] = 1;
     estimate_traffic_add(&out->parts.totals.traffic, &one->work.traffic, devices);
-    out->parts.uncertainty = pass_uncertainty_of(subgraph, row);
+    out->parts.uncertainty = pass_uncertainty_of(one->op, row);
 }
 
 static void add_block(const struct partition *partition, const union addend *addends, size_t block,
@@ -414,27 +415,34 @@ static void add_block(const struct partition *partition, const union addend *add
     memcpy(out, sum, sizeof sum);
 }
 
+static void add_all(const struct partition *partition, const struct pass_rows *pass, int devices,
+                    union addend *sum)
+{
+    union addend *addends = xmalloc((partition->unique_count + 1) * sizeof *addends);
+    for (size_t k = 0; k < partition->unique_count; k++)
+        set_addend(&pass->unique[k], &pass->rows[k], devices, &addends[k]);
+    for (size_t b = 0; b < BLOCKS; b++)
+        add_block(partition, addends, b, sum->numbers[b]);
+    free(addends);
+}
+
 /* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums equal
  * those over a list of all rows to the last bit. */
-static void sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *uncertainty,
+static void sum_subgraphs(struct pass_rows *pass, struct pass_uncertainty *uncertainty,
                           struct pass_estimate *out)
 {
-    const struct rates *rates = &rows->rates;
-    struct unique *unique = rows->unique;
+    const struct rates *rates = &pass->rates;
     const struct partition *partition = out->partition;
     int devices = out->config.devices, stages = out->config.stages;
-    union addend sum = {0}, *addends = xmalloc((partition->unique_count + 1) * sizeof *addends);
+    union addend sum = {0};
     struct row_sums sums;
     struct host_times host;
-    make_rows(partition, &out->config, rows, &sums, &host);
+    make_rows(partition, &out->config, pass, &sums, &host);
     if (out->config.is_bound)
-        lower_to_attained(partition, rates, &out->config, &sums, unique);
-    for (size_t k = 0; k < partition->unique_count; k++)
-        set_addend(partition, k, rates, devices, &unique[k], &addends[k]);
-    for (size_t b = 0; b < BLOCKS; b++)
-        add_block(partition, addends, b, sum.numbers[b]);
+        lower_to_attained(partition, rates, &out->config, &sums, pass->rows);
+    add_all(partition, pass, devices, &sum);
     for (size_t i = 0; (out->rows || stages > 1) && i < partition->count; i++) {
-        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        const struct subgraph_estimate *row = &pass->rows[partition->unique_of[i]];
         if (out->rows)
             out->rows[i] = *row;
         if (stages > 1)
@@ -444,8 +452,8 @@ static void sum_subgraphs(struct pass_rows *rows, struct pass_uncertainty *uncer
     uncertainty->host_s = host.slower_s;
     out->host_s = stages > 1 ? host.step_s : 0;
     out->total = sum.parts.totals;
-    out->total.peak_w = peak_power(unique, partition->unique_count, devices * rates->limit_w.value);
-    free(addends);
+    out->total.peak_w =
+        peak_power(pass->rows, partition->unique_count, devices * rates->limit_w.value);
 }
 
 static void set_ratios(const struct rates *rates, int devices, struct pass_estimate *out)
@@ -535,8 +543,10 @@ static enum err prepare(const struct partition *partition, const struct hardware
                         struct estimate_config *config, struct pass_rows **rows, struct error *why)
 {
     bool is_first = !*rows || !partition->repeats;
+    size_t count = partition->unique_count;
     struct pass_rows *room =
-        xrealloc(*rows, sizeof *room + partition->unique_count * sizeof *room->unique);
+        xrealloc(*rows, sizeof *room + count * (sizeof *room->unique + sizeof *room->rows));
+    room->rows = (struct subgraph_estimate *)&room->unique[count];
     *rows = room;
     config->devices = config->devices ? config->devices : 1;
     config->stages = config->stages ? config->stages : 1;

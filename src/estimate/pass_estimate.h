@@ -133,8 +133,7 @@ struct pass_uncertainty {
     double bound_s[BOUND_COUNT]; /* seconds of subgraphs by their bound */
 };
 
-struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
-                                            const struct subgraph_estimate *row);
+struct pass_uncertainty pass_uncertainty_of(enum graph_op op, const struct subgraph_estimate *row);
 /* Sets the ± of the totals, and the confidence. */
 void pass_uncertainty_set(const struct pass_uncertainty *from, const struct rates *rates,
                           struct pass_estimate *estimate);

@@ -61,8 +61,7 @@ static const char *const PUBLISHED_DEVICES[] = {"a100-",  "h100-", "h200",   "b2
 /* In a CUDA graph a prompt is measured with a static cache and its mask: without them it takes fewer kernels. */
 #define CAPTURED_PREFILL 0.14
 
-struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
-                                            const struct subgraph_estimate *row)
+struct pass_uncertainty pass_uncertainty_of(enum graph_op op, const struct subgraph_estimate *row)
 {
     struct pass_uncertainty out = {0};
     if (row->stretch > 1) {
@@ -75,9 +74,9 @@ struct pass_uncertainty pass_uncertainty_of(const struct subgraph *subgraph,
     }
     out.bound_s[row->bound] = row->latency_s;
     double unknown = 0;
-    if (subgraph->op == GRAPH_UNKNOWN)
+    if (op == GRAPH_UNKNOWN)
         unknown = NODE_UNKNOWN;
-    else if (subgraph->op == GRAPH_SCAN)
+    else if (op == GRAPH_SCAN)
         unknown = SCAN_ASSUMED;
     out.unknown_s = unknown * row->latency_s;
     out.unknown_j = unknown > 0 ? unknown * row->joules.total : 0;

@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "core/xalloc.h"
 #include "graders/answer.h"
+#include "graders/image_encoder.h"
 #include "graders/item_features.h"
 #include "graders/quality.h"
 #include "port/file.h"
@@ -243,6 +244,21 @@ static void refuse_few(const struct fid *fid, const struct item_features *found,
     chars_copy(out->reason, reason);
 }
 
+/* Enough images for a covariance of full rank, but FID falls with more: noted where that is more than the uncertainty, or
+ * may be. */
+static void note_bias(const struct item_features *found, const struct moments *own,
+                      const struct moments *reference, struct grader_quality *out)
+{
+    enum { FEW = 10 };
+    double excess = bias_of(found, reference, out->value);
+    if (excess > out->plus_minus)
+        chars_format(out->reason, "too large by about %.3g: %zu images for %zu features", excess,
+                     own->count, own->width);
+    else if (own->width > BIAS_WIDTH_MAX && own->count < FEW * own->width)
+        chars_format(out->reason, "somewhat too large: %zu images for %zu features", own->count,
+                     own->width);
+}
+
 static void put_distance(const struct fid *fid, const struct grading *items,
                          const struct item_features *found, const struct moments *reference,
                          struct grader_quality *out)
@@ -260,6 +276,7 @@ static void put_distance(const struct fid *fid, const struct grading *items,
     } else {
         out->value = fmax(0, distance); /* rounding */
         out->plus_minus = uncertainty_of(found, items, &own, reference, transport);
+        note_bias(found, &own, reference, out);
     }
     free(transport);
     moments_release(&own);
@@ -312,7 +329,7 @@ static enum err fid_grade(const void *state, const struct grading *what, struct 
 
 const struct grader_driver grader_fid = {
     .name = "fid",
-    .summary = "generated images: Fréchet distance of their features from those of a reference",
+    .summary = "generated images: Fréchet distance from a reference; needs an encoder, or features",
     .params = PARAMS,
     .ignores_expected = true,
     .is_of_all = true,

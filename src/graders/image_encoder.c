@@ -178,13 +178,15 @@ enum err image_encoder_add(struct image_encoder *encoder, const char *const *ima
     struct onnx_tensor *outputs = xcalloc(facts->output_count + 1, sizeof *outputs);
     bool *wanted = xcalloc(facts->output_count + 1, sizeof *wanted);
     enum err err = ERR_OK;
-    wanted[0] = true;
+    int named = onnx_output(encoder->session, "image_embeds");
+    size_t output = named >= 0 ? (size_t)named : 0;
+    wanted[output] = true;
     for (size_t i = 0; i < encoder->images && !err; i++)
         err = load_planes(encoder, images[i], i, &inputs[i], why);
     if (!err)
         err = onnx_run(encoder->session, inputs, outputs, wanted, NULL, why);
     if (!err)
-        err = add_output(&outputs[0], out, why);
+        err = add_output(&outputs[output], out, why);
     for (size_t i = 0; i < facts->output_count; i++)
         onnx_tensor_release(&outputs[i]);
     free(outputs);

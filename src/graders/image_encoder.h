@@ -33,7 +33,8 @@ enum err image_encoder_open(const char *path, const struct image_input *input, s
                             struct image_encoder **out, struct error *why) MUST_USE;
 void image_encoder_close(struct image_encoder *encoder); /* NULL is ignored */
 
-/* Runs the model on as many images as it takes, and appends its first output as a row.  ERR_BAD_VALUE names the image
+/* Runs the model on as many images as it takes, and appends the output image_embeds, else its first, as a
+ * row.  ERR_BAD_VALUE names the image
  * that cannot be read. */
 enum err image_encoder_add(struct image_encoder *encoder, const char *const *images,
                            struct features *out, struct error *why) MUST_USE;

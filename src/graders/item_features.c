@@ -90,10 +90,10 @@ enum err item_features_read(const struct item_source *source, const struct gradi
 
 void item_features_note(const struct item_features *features, struct grader_quality *out)
 {
-    char note[sizeof out->reason + 64];
-    if (!features->left_out || out->reason[0])
+    char note[2 * sizeof out->reason + 64];
+    if (!features->left_out)
         return;
-    chars_format(note, "%zu of %zu left out: %s", features->left_out,
-                 features->left_out + features->rows.count, features->reason);
+    chars_format(note, "%s%s%zu of %zu left out: %s", out->reason, out->reason[0] ? "; " : "",
+                 features->left_out, features->left_out + features->rows.count, features->reason);
     char_one_line(out->reason, sizeof out->reason, slice_of(note));
 }

@@ -29,7 +29,7 @@ enum err item_features_read(const struct item_source *source, const struct gradi
                             size_t count, struct item_features *out, struct error *why) MUST_USE;
 void item_features_release(struct item_features *features);
 
-/* Notes that item_features left some out; or that there is no other. */
+/* Adds to the reason of a metric that items were left out. */
 void item_features_note(const struct item_features *features, struct grader_quality *out);
 
 #endif

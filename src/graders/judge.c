@@ -346,7 +346,7 @@ static const struct param_spec COHERENCE_PARAMS[] = {
 
 const struct grader_driver grader_coherence = {
     .name = "coherence",
-    .summary = "another model rates how coherent a text is, 0 to 10; needs no expected answer",
+    .summary = "another model rates how coherent a text is, 0 to 10, without an expected answer",
     .params = COHERENCE_PARAMS,
     .needs_judge = true,
     .has_score = true,

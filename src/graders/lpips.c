@@ -9,6 +9,7 @@
 #include "core/xalloc.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
+#include "graders/image_encoder.h"
 #include "graders/item_features.h"
 #include "graders/quality.h"
 
@@ -173,7 +174,7 @@ static enum err lpips_grade(const void *state, const struct grading *what, struc
 
 const struct grader_driver grader_lpips = {
     .name = "lpips",
-    .summary = "generated images: perceptual distance from reference images",
+    .summary = "generated images: distance from reference images; needs a model, or features",
     .params = PARAMS,
     .ignores_expected = true,
     .is_of_all = true,

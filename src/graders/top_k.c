@@ -167,7 +167,7 @@ static void *top_5_resample_open(const void *state, const struct grading *items,
 
 const struct grader_driver grader_top_1 = {
     .name = "top_1",
-    .summary = "classification: the most probable label is the expected one; gives top_1 and top_5",
+    .summary = "classification: the first label is the expected one; gives top_1 and top_5",
     .grade = top_1_grade,
     .corpus = top_1_corpus,
     .resample_open = top_1_resample_open,
@@ -177,7 +177,7 @@ const struct grader_driver grader_top_1 = {
 
 const struct grader_driver grader_top_5 = {
     .name = "top_5",
-    .summary = "classification: the expected label is among the five most probable",
+    .summary = "classification: the expected label is among the first five",
     .grade = top_5_grade,
     .corpus = top_5_corpus,
     .resample_open = top_5_resample_open,

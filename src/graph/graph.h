@@ -84,12 +84,12 @@ struct graph_tensor {
     const char *name;
     enum graph_role role;
     enum graph_dtype dtype;
-    uint8_t rank;
-    int64_t dims[GRAPH_MAX_RANK];
-    double stored_bytes;  /* in the file, if its dtype is fixed (quantized); 0: by precision */
-    uint32_t stored_type; /* 1 + GGUF type number; 0: none, or unknown */
     node_id producer;     /* GRAPH_NONE: no node */
+    uint32_t stored_type; /* 1 + GGUF type number; 0: none, or unknown */
+    double stored_bytes;  /* in the file, if its dtype is fixed (quantized); 0: by precision */
     bool is_output;       /* an output of the model */
+    uint8_t rank;
+    int64_t dims[GRAPH_MAX_RANK]; /* last: few tensors have more than three */
 };
 
 /* The window of a convolution or pooling over one to three dimensions. */

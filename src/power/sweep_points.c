@@ -19,10 +19,10 @@
 /* ---- qualities ---- */
 
 static const struct sweep_quality QUALITIES[QUALITIES_NAMED] = {
-    [QUALITY_ACCURACY] = {"accuracy", false},
-    [QUALITY_SCORE] = {"score", false},
-    [QUALITY_PERPLEXITY] = {"perplexity", true},
-    [QUALITY_BITS_PER_BYTE] = {"bits_per_byte", true},
+    [QUALITY_ACCURACY] = {.name = "accuracy"},
+    [QUALITY_SCORE] = {.name = "score"},
+    [QUALITY_PERPLEXITY] = {.name = "perplexity", .is_lower_better = true},
+    [QUALITY_BITS_PER_BYTE] = {.name = "bits_per_byte", .is_lower_better = true},
 };
 
 size_t sweep_points_quality(const struct sweep_points *points, const char *name)

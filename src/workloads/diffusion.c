@@ -39,7 +39,7 @@
 #include "port/file.h"
 #include "port/npy.h"
 #include "wire/completion.h"
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 #include "workloads/diffusion_model.h"
 #include "workloads/model_files.h"
 #include "workloads/scheduler.h"
@@ -495,6 +495,7 @@ const struct workload_driver workload_diffusion = {
     .name = "diffusion",
     .summary = "image generation with a diffusion model",
     .inputs = "a prompt, or the name of a class",
+    .takes_text = true,
     .model_layout = "a directory as diffusers exports Stable Diffusion 1 and 2 to ONNX "
                     "(model_index.json, unet/model.onnx, ...), or of a class-conditional model",
     .default_model = "shapes-diffusion",

@@ -7,7 +7,7 @@
 #include "core/jv.h"
 #include "core/text.h"
 #include "core/xalloc.h"
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 #include "workloads/model_files.h"
 #include "workloads/scheduler.h"
 

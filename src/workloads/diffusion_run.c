@@ -7,7 +7,7 @@
 #include "core/half.h"
 #include "core/text.h"
 #include "core/xalloc.h"
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 #include "workloads/diffusion_model.h"
 #include "workloads/model_files.h"
 

@@ -315,6 +315,7 @@ const struct workload_driver workload_lstm = {
     .name = "lstm",
     .summary = "text classification with an LSTM or another encoder",
     .inputs = "a text",
+    .takes_text = true,
     .model_layout =
         "an ONNX file with vocab.txt, or a directory of optimum (model.onnx, config.json, "
         "tokenizer.json of WordPiece)",

@@ -47,6 +47,7 @@ struct workload_driver {
     const char *name;
     const char *summary;         /* one line for `ipw list` */
     const char *inputs;          /* what a query is: "an image file" */
+    bool takes_text;             /* it is a text, and not the path of a file */
     const char *model_layout;    /* which files are recognized */
     const char *default_model;   /* shipped; NULL: none */
     const char *default_dataset; /* of the shipped held-out data; NULL: none */

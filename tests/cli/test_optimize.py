@@ -599,7 +599,9 @@ class Sweeps(OptimizeTest):
         self.assertIsNone(report["recommended"])
         self.assertIn("min_quality", report["reason"])
         done = ipw(None, "analyze", wer, "--analysis", "sweep", "--json")
-        rows = json.loads(done.stdout)[str(wer)]["sweep"]["data"]["settings"]
+        found = json.loads(done.stdout)[str(wer)]["sweep"]
+        rows = found["data"]["settings"]
+        self.assertEqual(found["summary"]["qualities"], ["wer", "other"])
         self.assertEqual([(row["wer"], row["other"]) for row in rows], [(0.12, 1), (0.105, 1), (0.1, 1)])
         done = ipw(None, "export", wer, "--to", "csv")
         self.assertEqual([row["wer"] for row in csv.DictReader(io.StringIO(done.stdout))], ["0.1", "0.105", "0.12"])

@@ -396,6 +396,17 @@ class Judges(ProfileTest):
         return self.profile("--grader", "judge", "--eval-base-url", self.service.url(judge),
                             *more, scenario="mixed", dataset=self.rows(), **options)
 
+    def test_coherence_is_the_mean_rating(self):
+        """Texts of prompts, without a reference; its metric of all answers is the mean score."""
+        rows = self.dataset(*({"problem": f"{word} [say:text=Once upon a time.]", "answer": ""} for word in ("a", "b", "c")))
+        report = self.profile("--grader", "coherence", "--eval-model", "rater", "--eval-base-url", self.service.url("say:text=8"),
+                              scenario="mixed", dataset=rows)
+        self.assertEqual((report["correct"], report["ungraded"]), (3, 0))
+        quality, = report["quality"]
+        self.assertEqual((quality["name"], quality["count"], quality["better"]), ("coherence", 3, "higher"))
+        self.assertAlmostEqual(quality["value"], 0.8)
+        self.assertAlmostEqual(report["score"], 0.8)
+
     def test_judge_verdicts(self):
         report = self.judged("--eval-model", "tiny-3b-chat", "--eval-param", "temperature=0")
         self.assertEqual(self.run.verdicts(), {"q000000": True, "q000001": False, "q000002": None})

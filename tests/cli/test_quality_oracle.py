@@ -17,6 +17,7 @@ import contextlib
 import io
 import json
 import random
+import re
 import string
 import struct
 import subprocess
@@ -41,6 +42,7 @@ except ImportError as error:
     sys.exit(77)
 
 GRADE = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools/grade"
+TOKENS = Path(os.environ.get("IPW_SOURCE", ".")).resolve() / "tests/fixtures/workloads/clip_tokens"
 CLOSE = 1e-9
 
 
@@ -214,6 +216,18 @@ class Speech(unittest.TestCase):
                 self.assertAlmostEqual(got["wer"]["value"], jiwer.wer(expected, heard), delta=CLOSE)
                 self.assertAlmostEqual(got["cer"]["value"], jiwer.cer(expected, heard), delta=CLOSE)
                 self.assertTrue(got["wer"]["lower_is_better"])
+
+    def test_any_lengths(self):
+        """The edit distance takes 64 characters at a time."""
+        rng = random.Random(35)
+        items = []
+        for length in (1, 2, 63, 64, 65, 127, 128, 129, 300):
+            for letters in "ab", "abcdefghij", "".join(chr(0x4e00 + i) for i in range(400)):
+                text = "".join(rng.choice(letters) for _ in range(length))
+                items.append((text, "".join(rng.choice(letters) for _ in range(rng.choice([1, length, length + 70])))))
+                items.append((text, "".join(c for c in text if rng.random() < 0.9) or "x"))
+        for grade, (expected, heard) in zip(ask([{"grader": "cer", "expected": a, "answer": b} for a, b in items]), items):
+            self.assertAlmostEqual(grade["score"], max(0, 1 - jiwer.cer(expected, heard)), delta=CLOSE)
 
     def test_basic_normalization_is_lower_case_without_punctuation(self):
         rng = random.Random(31)
@@ -392,7 +406,7 @@ class Images(unittest.TestCase):
                 files = [self.table(f"{name}-{width}", rows, kind, dtype) for name, rows in (("x", x), ("y", y))]
                 got = qualities("fid", self.items(100), features=files[0], reference=files[1])["fid"]
                 self.assertAlmostEqual(got["value"] / frechet(x, y), 1, delta=digits)
-                self.assertEqual((got["count"], got["lower_is_better"], got["reason"]), (100, True, ""))
+                self.assertEqual((got["count"], got["lower_is_better"]), (100, True))
                 moments = {"reference_mean": self.table("mean", y.mean(0)), "features": files[0],
                            "reference_cov": self.table("cov", np.cov(y, rowvar=False))}
                 again = qualities("fid", self.items(100), **moments)["fid"]
@@ -418,6 +432,10 @@ class Images(unittest.TestCase):
         allowed = qualities("fid", self.items(40), features=features, reference=reference, few="allow")["fid"]
         self.assertGreater(allowed["value"], 5)  # 0 for infinitely many
         self.assertIn("FID is too large", allowed["reason"])
+        enough = qualities("fid", self.items(100), reference=reference, features=self.table("own", rng.normal(size=(100, 60))))
+        self.assertGreater(enough["fid"]["value"], 5 * enough["fid"]["plus_minus"])  # of the same distribution
+        excess = float(re.match(r"too large by about ([\d.]+): 100 images for 60 features", enough["fid"]["reason"])[1])
+        self.assertLess(abs(enough["fid"]["value"] - excess), enough["fid"]["value"] / 2)
         few = qualities("fid", self.items(100), reference=features, features=self.table("own", rng.normal(size=(100, 60))))
         self.assertIn("40 reference images", few["fid"]["reason"])
         for count in 0, 1:
@@ -470,6 +488,36 @@ class Images(unittest.TestCase):
         got = qualities("clip_score", self.items(8, sorted(folder.iterdir())), encoder=path, size=24,
                         text_features=self.table("texts", texts))["clip_score"]
         self.assertAlmostEqual(got["value"], (100 * np.maximum(cosines, 0)).mean(), delta=1e-3)
+
+    def test_clip_score_of_images_and_texts(self):
+        """Embeddings of both by encoders; the tokens are those of the tokenizer's own test."""
+        folder, pixels = self.images("clip-texts", 4)
+        path, texts = str(self.folder / "clip-image.onnx"), str(self.folder / "clip-text.onnx")
+        image_session = write_encoder(path, 5)
+        rng = np.random.default_rng(57)
+        table = numpy_helper.from_array(rng.normal(size=(700, 5)).astype(np.float32), "table")
+        for kind in TensorProto.INT64, TensorProto.INT32:
+            nodes = [helper.make_node("Gather", ["table", "input_ids"], ["each"]),
+                     helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+                     helper.make_node("Unsqueeze", ["mask", "last"], ["wide"]), helper.make_node("Mul", ["each", "wide"], ["used"]),
+                     helper.make_node("ReduceSum", ["used", "axis"], ["text_embeds"], keepdims=0)]
+            graph = helper.make_graph(nodes, "text", [helper.make_tensor_value_info(name, kind, ["batch", 77])
+                                                      for name in ("input_ids", "attention_mask")],
+                                      [helper.make_tensor_value_info("each", TensorProto.FLOAT, None),
+                                       helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, None)],
+                                      [table, numpy_helper.from_array(np.array([1], np.int64), "axis"),
+                                       numpy_helper.from_array(np.array([2], np.int64), "last")])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), texts)
+            cases = [case for case in json.loads((TOKENS / "tokens.json").read_text()) if len(case["ids"]) > 5][:4]
+            self.assertEqual(len(cases), 4)
+            cosines = []
+            for case, image in zip(cases, pixels):
+                text = numpy_helper.to_array(table)[case["ids"]].sum(0)
+                found = image_session.run(None, {"image_0": planes_of(image, CLIP_MEAN, CLIP_STD)})[0].ravel()
+                cosines.append(found @ text / np.linalg.norm(found) / np.linalg.norm(text))
+            items = [{**item, "problem": case["text"]} for item, case in zip(self.items(4, sorted(folder.iterdir())), cases)]
+            got = qualities("clip_score", items, encoder=path, size=24, text_encoder=texts, tokenizer=TOKENS)["clip_score"]
+            self.assertAlmostEqual(got["value"], (100 * np.maximum(cosines, 0)).mean(), delta=1e-3)
 
     def test_lpips_of_images_and_features(self):
         folder, pixels = self.images("lpips", 6)

@@ -371,27 +371,6 @@ class Matrices(Oracle):
             np.testing.assert_allclose(transport @ a @ transport, b, atol=1e-7 * np.abs(b).max())
 
 
-class Sequences(unittest.TestCase):
-    @staticmethod
-    def by_definition(a, b):
-        row = list(range(len(b) + 1))
-        for i, x in enumerate(a):
-            last, row = row, [i + 1]
-            for j, y in enumerate(b):
-                row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (x != y)))
-        return row[-1]
-
-    def test_edit_distance_is_the_fewest_edits(self):
-        rng = np.random.default_rng(7)
-        pairs = []
-        for case in range(150):
-            a = [int(x) for x in rng.integers(rng.choice([2, 3, 50]), size=rng.choice([0, 1, 5, 63, 64, 65, 129]))]
-            b = [int(x) for x in rng.integers(rng.choice([2, 3, 50]), size=rng.choice([0, 1, 5, 63, 64, 65, 130]))]
-            pairs.append((a, [x for x in a if rng.random() < 0.9] + b[:3] if case % 3 == 0 else b))
-        got = ask(*({"ask": "edit_distance", "x": a, "y": b} for a, b in pairs))
-        self.assertEqual([each["value"] for each in got], [self.by_definition(a, b) for a, b in pairs])
-
-
 class Order(Oracle):
     def test_sorted_and_quantiles(self):
         rng = np.random.default_rng(11)

@@ -23,7 +23,7 @@ from synthetic_run import SUBJECTS, make_run  # noqa: E402
 from machines import Intel  # noqa: E402
 from plots import png_size  # noqa: E402
 from program import ipw  # noqa: E402
-from rundirs import query, write_run  # noqa: E402
+from rundirs import query, summary, write_run  # noqa: E402
 from sweeps import write_sweep  # noqa: E402
 
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>\u2028&amp;{a|b}"
@@ -473,6 +473,14 @@ class Sweeps(Page):
         self.assertEqual({tuple(row[:2]) for row in self.evidence()}, {("estimated", "unknown")})
         self.assertIsNone(self.browser.run("window.struck ?? null"))
 
+    def test_metrics_of_all_answers_have_a_column(self):
+        true = {(n,): (100 / n, 2.0 * n) for n in range(1, 4)}
+        self.browser.open(self.sweep("metrics", ("n",), true, quality={"wer": (0.125, "lower"), "cer": (0.05, "lower")}), **DESKTOP)
+        head = self.browser.run("[...document.querySelector('#sweep .scroll').querySelectorAll('th')].map(c => c.textContent.trim())")
+        place = next(i for i, text in enumerate(head) if text.startswith("wer"))
+        self.assertTrue(head[place + 1].startswith("cer"), head)
+        self.assertEqual({row[place] for row in self.browser.run(self.ROWS)[0]}, {"0.1250"})
+
     def test_sweep_without_measurements(self):
         page = report(write_sweep(self.folder / "none", ("n",), [((1,), {"joules": 1, "seconds": 1, "exit_code": 1})]))
         self.browser.open(page, **PHONE)
@@ -632,6 +640,24 @@ class SeveralRuns(Page):
         self.assertIn("Most in layer 2", self.browser.run("document.querySelector('#layers').textContent"))
         self.assertIsNone(self.browser.run("window.struck || null"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
+
+    def test_runs_without_accuracy_show_a_metric_of_all_answers(self):
+        """On the axis of the chart, in the table and the tooltips; lower is better."""
+        runs = []
+        for name, joules, fid in ("small", 1, 30.0), ("middle", 2, 12.0), ("bad", 3, 20.0):
+            queries = [query(i, joules=joules * (1 + i % 3 / 100), correct=None) for i in range(20)]
+            whole = summary(queries, hardware=name)
+            whole["ipw"]["quality"] = [{"name": "fid", "value": fid, "plus_minus": 1.5, "count": 20, "better": "lower"}]
+            runs.append(write_run(self.folder / "metric" / name, queries, whole=whole))
+        self.browser.open(report(*runs, output=self.folder / "metric.html"), **DESKTOP)
+        rows = self.browser.run("[...document.querySelectorAll('#across tbody tr')].map(row => [...row.children].map(c => c.textContent))")
+        self.assertEqual([row[1] for row in rows], ["30.0 (27.1–32.9)", "12.0 (9.06–14.9)", "20.0 (17.1–22.9)"])
+        self.assertEqual([row[-1] for row in rows], ["yes", "yes", "–"])
+        self.assertIn("fid against energy per query", self.browser.run("document.querySelector('#across h3').textContent"))
+        self.assertNotIn(0, self.browser.run(EVERY_CHART))
+        told = self.browser.run(EVERY_TOOLTIP)
+        self.assertTrue(any("fid12" in text.replace(" ", "") for text in told), told[:3])
+        self.assertEqual(self.figure("fid"), 30)
 
     def test_comparison_equals_ipw_compare(self):
         runs = [self.folder / name for name in "abc"]

@@ -6,7 +6,7 @@
 
 #include "core/jv.h"
 #include "port/npy.h"
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 #include "workloads/scheduler.h"
 
 static void read_array(const char *bytes, size_t length)

@@ -14,7 +14,6 @@
 #include "stats/correlation.h"
 #include "stats/descriptive.h"
 #include "stats/distribution.h"
-#include "stats/edit_distance.h"
 #include "stats/eigen.h"
 #include "stats/fit.h"
 
@@ -179,17 +178,6 @@ static void write_numbers(struct json *json, const char *key, const double *numb
     json_array_end(json);
 }
 
-static void write_edit_distance(struct series x, struct series y, struct json *json)
-{
-    uint32_t *a = calloc(x.count + y.count + 1, sizeof *a);
-    if (!a)
-        exit(1);
-    for (size_t i = 0; i < x.count + y.count; i++)
-        a[i] = (uint32_t)(i < x.count ? x.values[i] : y.values[i - x.count]);
-    json_integer(json, "value", (int64_t)edit_distance(a, x.count, a + x.count, y.count));
-    free(a);
-}
-
 /* Of a symmetric matrix, by rows. */
 static void write_eigen(struct series x, size_t size, struct json *json)
 {
@@ -242,8 +230,6 @@ static void write_answer(const struct jv *asked, struct json *json)
         write_runs(x, y, json);
     else if (strcmp(ask, "bootstrap") == 0)
         write_bootstrap(asked, x, y, json);
-    else if (strcmp(ask, "edit_distance") == 0)
-        write_edit_distance(x, y, json);
     else if (strcmp(ask, "eigen") == 0)
         write_eigen(x, (size_t)jv_number(jv_get(asked, "size")), json);
     else if (strcmp(ask, "frechet") == 0)

@@ -60,6 +60,7 @@ function settingsTable(summary, settings, rows) {
     { label: "Saving", unit: "%", of: row => base && row !== base && known(row.joules) ? 1 - row.joules / base.joules : null },
     { key: "seconds", label: "Time per " + summary.per, unit: "s", show: row => withError(row.seconds, row.seconds_error, "s") }, { key: "watts", label: "Power", unit: "W" },
     { key: "edp", label: "EDP", unit: "J·s" }, { key: "ed2p", label: "ED²P", unit: "J·s²" }, figureColumn("accuracy"), figureColumn("perplexity"),
+    ...(summary.qualities || []).map(name => ({ key: name, label: name, unit: "" })),
     { label: "Method", text: true, of: row => row.method || "unknown" }, { label: "Source", text: true, of: row => row.source || "unknown" }, { key: "coverage", label: "Coverage", unit: "%" },
     { label: "Pareto-optimal", text: true, of: row => row.pareto_optimal ? "yes" : "no" }, { key: "repeats", label: "Repeats", unit: "" },
   ], rows);

@@ -63,7 +63,8 @@ static void interval_text(char *to, const struct result_item *figure)
     if (!is_known(figure->low) || !is_known(figure->high))
         str_copy(to, CELL_MAX, "-");
     else
-        str_format(to, CELL_MAX, "%+.1f to %+.1f %%", 100 * figure->low, 100 * figure->high);
+        str_format(to, CELL_MAX, figure->high < 100 ? "%+.1f to %+.1f %%" : "%+.1f to %+.3g %%",
+                   100 * figure->low, 100 * figure->high);
 }
 
 /* With the number of queries that have the metric, if not all of them do. */

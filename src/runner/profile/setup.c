@@ -218,11 +218,16 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
 }
 
 /* What no query of a workload could use. */
-static enum err check_workload(const struct profile_options *options, struct error *why)
+static enum err check_workload(const struct profile *profile, struct error *why)
 {
+    const struct profile_options *options = profile->options;
     const struct workload_driver *driver = options->workload;
+    const struct dataset *dataset = &profile->shared.supply.dataset;
     if (!driver)
         return ERR_OK;
+    if (driver->takes_text && dataset->driver->has_media)
+        return err_set(why, ERR_USAGE, "dataset %s has files, but a query of --workload %s is %s",
+                       dataset->name, driver->name, driver->inputs);
     if (options->base_url)
         return err_set(why, ERR_USAGE,
                        "--client-base-url does not apply: --workload %s runs in this process",
@@ -236,7 +241,7 @@ static enum err check_workload(const struct profile_options *options, struct err
 static enum err prepare_service(struct profile *profile, struct error *why)
 {
     const struct profile_options *options = profile->options;
-    enum err err = check_workload(options, why);
+    enum err err = check_workload(profile, why);
     if (err)
         return err;
     profile->setup.client_driver =
@@ -325,6 +330,8 @@ static enum err take_warm_up(const struct warm_up *work, int signal, struct erro
 {
     if (signal)
         return err_set(why, ERR_INTERRUPTED, "interrupted during the warm-up");
+    if (!work->err && work->answered == 0 && work->why.code == ERR_USAGE)
+        return err_set(why, ERR_USAGE, "%s", work->why.text);
     if (!work->err && work->answered == 0)
         return err_set(why, ERR_LOST, "no warm-up query was answered: %s", work->why.text);
     *why = work->why;

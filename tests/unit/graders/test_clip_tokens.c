@@ -4,7 +4,7 @@
 #include "core/jv.h"
 #include "port/json_read.h"
 #include "support/tree.h"
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 
 #define FOLDER IPW_FIXTURES "/workloads/clip_tokens"
 

@@ -1,7 +1,7 @@
-/* Tokens of CLIP's text encoder, which most diffusion models use: byte pairs of lower-case words, framed by a start and
+/* Tokens of CLIP's text encoder, which most diffusion models use, too: byte pairs of lower-case words, framed by a start and
  * an end token and padded to a fixed length.  A tokenizer does not change once loaded; the caller frees it. */
-#ifndef IPW_WORKLOADS_CLIP_TOKENS_H
-#define IPW_WORKLOADS_CLIP_TOKENS_H
+#ifndef IPW_GRADERS_CLIP_TOKENS_H
+#define IPW_GRADERS_CLIP_TOKENS_H
 
 #include <stddef.h>
 #include <stdint.h>

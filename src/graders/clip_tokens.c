@@ -5,7 +5,7 @@
  *
  * As in transformers' CLIPTokenizer without the optional ftfy package, except that combining characters are not
  * normalized and ideographs are not separated. */
-#include "workloads/clip_tokens.h"
+#include "graders/clip_tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
