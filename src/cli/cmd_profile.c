@@ -322,7 +322,7 @@ static int profile_main(const char **words, size_t count)
 const struct command command_profile = {
     .name = "profile",
     .summary = "run a dataset through an inference service and measure the energy of every query",
-    .usage = "{--client NAME --model NAME | --workload NAME} [OPTIONS]",
+    .usage = "--client NAME --model NAME | --workload NAME [OPTIONS]",
     .details =
         "Sends every question of a dataset to an inference service and records, for each query,\n"
         "its energy with uncertainty, its latency, its tokens, and whether the answer was\n"

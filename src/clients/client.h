@@ -84,6 +84,7 @@ struct client_driver {
     const struct param_spec *params; /* accepted by --client-param; ends with a NULL name */
     const char *default_url;         /* NULL: none */
     bool is_in_process;              /* inference runs in this process */
+    bool shares_model;               /* clients share a model while one of them is open */
     const char *only_dataset;        /* it reads no questions: those of this dataset; NULL: any */
 
     /* Whether this build supports it with these parameters (may be NULL).  ERR_UNSUPPORTED says how to enable it.

@@ -308,6 +308,7 @@ const struct client_driver client_onnx = {
     .summary = "in-process load of an ONNX model on random inputs with ONNX Runtime",
     .params = PARAMS,
     .is_in_process = true,
+    .shares_model = true,
     .only_dataset = "null",
     .available = onnx_is_available,
     .open = onnx_open,

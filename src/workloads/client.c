@@ -170,6 +170,7 @@ const struct client_driver workload_client = {
     .name = "onnx",
     .summary = "in-process inference of a workload's ONNX models",
     .is_in_process = true,
+    .shares_model = true,
     .open = open_client,
     .close = close_client,
     .health = always,

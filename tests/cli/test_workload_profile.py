@@ -4,9 +4,12 @@
 mistakes on the command line, interruption, sweeps and comparisons, with small models of random weights."""
 
 import csv
+import ctypes
 import io
 import json
+import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -58,6 +61,26 @@ def answers_of(run):
 def latency_of(record):
     [metrics] = record["model_metrics"].values()
     return metrics["latency_metrics"]["total_query_seconds"]
+
+
+class Opens:
+    """Counts how often a file is opened meanwhile.  Closing is watched, too, since equal events in a row are one."""
+
+    CLOSE, OPEN, EVENT = 0x10, 0x20, struct.Struct("iIII")
+
+    def __init__(self, path):
+        self.path = str(path).encode()
+
+    def __enter__(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_NONBLOCK)
+        assert self.fd >= 0 and libc.inotify_add_watch(self.fd, self.path, self.OPEN | self.CLOSE) >= 0, ctypes.get_errno()
+        return self
+
+    def __exit__(self, *_):
+        events = self.EVENT.iter_unpack(os.read(self.fd, 1 << 16))
+        self.count = sum(mask & self.OPEN != 0 for _, mask, _, _ in events)
+        os.close(self.fd)
 
 
 class WorkloadProfile(MachineTest):
@@ -184,6 +207,12 @@ class WorkloadProfile(MachineTest):
                         for record in self.run_dir.records().values())
         self.assertEqual(sorted(times.values()), [4, 4], times)
         self.assertConserved(self.profile("vit", self.vit, self.images, "-c", "3", "--name", "apart"))
+
+    def test_the_model_is_loaded_once(self):
+        """By the preparation, the warm-up and all workers together."""
+        with Opens(self.vit) as opens:
+            self.profile("vit", self.vit, self.images, "-c", "2")
+        self.assertEqual(opens.count, 1)
 
     def test_unknown_is_null(self):
         report = self.profile("vit", self.vit, self.images, machine=self.machine(Machine))

@@ -170,6 +170,7 @@ static void close_run(struct profile *profile)
     if (profile->shared.has_supply)
         supply_close(&profile->shared.supply);
     profile_close_directory(profile);
+    client_close(&profile->setup.keeper);
     resume_release(&profile->files.resume);
     pthread_mutex_destroy(&profile->shared.lock);
 }

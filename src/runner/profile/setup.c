@@ -73,6 +73,7 @@ struct preparation {
     const char *model;
     double timeout_s;
     char base_url[512];
+    struct client keeper; /* of a model that is shared; else empty */
     struct text info;
     struct client_windows windows;
     struct text passage;         /* passage to score first; empty: the model generates */
@@ -131,7 +132,10 @@ static void *prepare_main(void *argument)
         if (!work->err)
             describe_service(work, &client);
         chars_copy(work->base_url, client.base_url);
-        client_close(&client);
+        if (!work->err && work->driver->shares_model)
+            work->keeper = client;
+        else
+            client_close(&client);
     }
     atomic_store(&work->done, true);
     return NULL;
@@ -159,6 +163,7 @@ static enum err wait_for_service(struct profile *profile, struct preparation *wo
     err = work->err;
     *why = work->why;
     chars_copy(profile->setup.base_url, work->base_url);
+    profile->setup.keeper = work->keeper;
     profile->setup.client_info = work->info;
     profile->setup.windows = work->windows;
     text_release(&work->passage);

@@ -36,6 +36,7 @@ struct profile_setup {
     struct tariff tariff;           /* from the price file and the options */
     const struct client_driver *client_driver;
     struct client_config client_config;
+    struct client keeper;    /* open during the run, so that the model is loaded once; or empty */
     char base_url[512];      /* as used by the client */
     struct text client_info; /* information from the service: one JSON object */
     char dataset_name[96];
