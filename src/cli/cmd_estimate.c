@@ -566,7 +566,7 @@ static int estimate_main(const char **words, size_t count)
 const struct command command_estimate = {
     .name = "estimate",
     .summary = "predict energy, latency and memory of a model on hardware",
-    .usage = "--model FILE|NAME|--parameters N [--hardware ID[,ID...]] [OPTIONS]",
+    .usage = "--model FILE|NAME | --parameters N [--hardware ID[,ID...]] [OPTIONS]",
     .details =
         "Counts the operations and bytes of a model, partitions it into kernels, and compares\n"
         "them with the peak figures and the power of a device: energy, latency, memory,\n"

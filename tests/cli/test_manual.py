@@ -384,8 +384,10 @@ class Formats(MachineTest):
         words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", *PRICES, "--json", "--model"]
         report = json.loads(self.run_ipw(*words, "gpt2", "--pipeline-parallel", "2").stdout)
         several = json.loads(self.run_ipw(*words, "resnet18", "--batch", "1,2").stdout)
+        compared = json.loads(self.run_ipw("estimate", "--model", "resnet18", "--compare-models", "resnet50",
+                                           "--hardware", "l4", "--json").stdout)
         shown = section(command_page("estimate"), "JSON REPORT")
-        self.assertEqual(key_problems([report, several], shown), [])
+        self.assertEqual(key_problems([report, several, compared], shown), [])
 
     def test_estimate_csv(self):
         words = ["estimate", "--hardware", "l4", "--model", "resnet18", *PRICES, "--format", "csv"]
