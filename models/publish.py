@@ -120,8 +120,11 @@ def write_card(tables):
 
 
 def write_checksums(files):
+    """Files of other models keep theirs."""
+    path, own = HERE / "SHA256SUMS", {file.name for file in files}
+    others = [line for line in path.read_text().splitlines(True) if line.split()[1] not in own]
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
-    (HERE / "SHA256SUMS").write_text("".join(lines))
+    path.write_text("".join(lines + others))
 
 
 def main():

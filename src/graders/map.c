@@ -538,7 +538,8 @@ static struct matched_images *read_all(const struct grading *items, size_t count
 static void put_precision(struct grader_quality *out, const char *name, double value,
                           double plus_minus, size_t images, const struct error *reason)
 {
-    const char *why = images ? "no image has an expected object" : reason->text;
+    const char *none = reason->text[0] ? reason->text : "no image";
+    const char *why = images ? "no image has an expected object" : none;
     quality_unknown(out, name, "%s", is_known(value) ? "" : why);
     out->value = value;
     out->plus_minus = plus_minus;

@@ -205,8 +205,8 @@ class Workloads(DemoTest):
     def test_table_names_quality_unit_and_estimate(self):
         done = self.demo(self.machine(Modeled), "--queries", 3, "--workload", "lstm,whisper")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"topics-lstm +lstm +\S.* top_1 .* query ")
-        self.assertRegex(done.stdout, r"digits-whisper +whisper +\S.* wer .* second of audio ")
+        self.assertRegex(done.stdout, r"topics-lstm +lstm +\S.* top_1 .* query\b")
+        self.assertRegex(done.stdout, r"digits-whisper +whisper +\S.* wer .* second of audio\b")
         self.assertIn("the same work as `ipw estimate` has it", done.stdout)
         self.assertLessEqual(max(len(line) for line in done.stdout.splitlines() if "/" not in line), 80)
 

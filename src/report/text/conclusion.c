@@ -306,7 +306,7 @@ static void put_settings(const struct run_ranking *all, size_t most, bool color,
     for (size_t i = 0; i < settings->count; i++)
         if (all->optimal[i]) {
             text_addf(out, "   * Pareto-optimal: no other%s is as %s for as little energy\n",
-                      all->datasets > 1 ? " of the same dataset" : "",
+                      all->datasets > 1 ? " of its dataset" : "",
                       axis.name[0] ? "good" : "accurate");
             break;
         }
