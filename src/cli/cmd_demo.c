@@ -67,7 +67,7 @@ static const struct option_row ROWS[] = {
     TEXT_ROW("model", command.models, "LIST",
              "models to run: shipped ones or GGUF files, comma-separated"),
     TEXT_ROW("workload", command.workloads, "LIST",
-             "those of `ipw list workloads` to run (default: all; with --model: text)"),
+             "those of `ipw list workloads` (default: all; text with --model)"),
     COUNT_ROW("queries", command.profile.max_queries, "N", "questions per model (default: 600)",
               .min = 1, .max = 1e6),
     COUNT_ROW("threads", command.threads, "N",

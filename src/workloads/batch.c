@@ -6,10 +6,17 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/params.h"
 #include "core/text.h"
 #include "core/xalloc.h"
 #include "port/thread.h"
 #include "workloads/workload.h"
+
+const struct param_spec WORKLOAD_BATCH_PARAMS[] = {
+    {WORKLOAD_BATCH, "COUNT", "queries in flight that run together (1)"},
+    {WORKLOAD_BATCH_DELAY, "MS", "how long the first of a batch waits for the others (50)"},
+    {NULL, NULL, NULL},
+};
 
 /* A query of a thread that waits; in the order in which they came. */
 struct entry {

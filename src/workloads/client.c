@@ -18,12 +18,6 @@ struct state {
 
 /* ---- parameters of the client, besides those of the workload ---- */
 
-const struct param_spec WORKLOAD_BATCH_PARAMS[] = {
-    {WORKLOAD_BATCH, "COUNT", "queries in flight that run together (1)"},
-    {WORKLOAD_BATCH_DELAY, "MS", "how long the first of a batch waits for the others (50)"},
-    {NULL, NULL, NULL},
-};
-
 struct batch_options {
     uint64_t size;
     nanos delay;

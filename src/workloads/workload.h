@@ -118,7 +118,7 @@ enum err workload_answer(struct workload *workload, struct workload_query *query
  * the others, in ms. */
 #define WORKLOAD_BATCH       "batch"
 #define WORKLOAD_BATCH_DELAY "batch_delay_ms"
-/* Both, of workloads that have run_batch; ends with a NULL name. */
+/* Both, of workloads that have run_batch (batch.c); ends with a NULL name. */
 extern const struct param_spec WORKLOAD_BATCH_PARAMS[];
 
 struct client_driver;
