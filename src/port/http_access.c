@@ -135,7 +135,8 @@ static bool host_name(const char *host, char *to, size_t size)
     if (*rest && (*rest != ':' || !rest[1] || rest[1 + strspn(rest + 1, "0123456789")] ||
                   strlen(rest) > strlen(":65535")))
         return false;
-    str_format(to, size, "%.*s", (int)(end - begin), begin);
+    memcpy(to, begin, (size_t)(end - begin));
+    to[end - begin] = '\0';
     return true;
 }
 
