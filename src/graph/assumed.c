@@ -14,6 +14,7 @@
 #include "graph/decoder.h"
 #include "graph/decoder_shape.h"
 #include "graph/reader.h"
+#include "port/file.h"
 
 enum {
     HEAD_SIZE = 128,
@@ -110,11 +111,11 @@ static const struct model_card *card_of(const char *source)
     return card && !card->architecture && is_known(card->size.total) ? card : NULL;
 }
 
-/* Only names of the catalog: sizes alone are never taken for a name. */
+/* Only names of the catalog: sizes alone are never taken for a name, and a file or folder of such a name is read. */
 static int probe(const char *source, const unsigned char *head, size_t length)
 {
     (void)length;
-    return !head && card_of(source) ? 60 : 0;
+    return !head && !file_exists(source) && card_of(source) ? 60 : 0;
 }
 
 static enum err check_size(const char *source, const struct model_size *size, struct error *why)

@@ -34,7 +34,7 @@ ANALYSES = {"quality": "runs/cpu-judged", "efficiency": "runs/cpu-judged", "late
             "accuracy": "runs/cpu-judged", "regression": "runs/gpu-repeats", "scaling": "runs/gpu-repeats",
             "outliers": "runs/gpu-repeats", "agent": "measured/agent", "layers": "runs/layers", "sweep": "measured/loads"}
 EXPORTS = "jsonl csv prom perfetto otlp-json otlp-metrics"
-KINDS = "clients datasets graders agents tools analyses plots exports sensors stores findings"
+KINDS = "clients datasets graders workloads studies agents tools analyses plots exports sensors stores findings"
 FITTED = f"power fit --input {LOGS} -o model.json"
 DATABASE = "--db sqlite://runs.sqlite"
 PUSHED = (f"db init {DATABASE}", f"db push {DATABASE} @measured/agent @measured/clocks @measured/loads -q")

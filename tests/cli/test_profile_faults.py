@@ -150,7 +150,7 @@ class FailedQuery(ProfileTest):
     def test_several_choices_are_rejected(self):
         self.profile("--param", "n=2", code=1)
         self.assertIn("n=2", self.run.records()["q000000"]["ipw"]["error"])
-        self.profile("--param", "n=2", "--warmup-queries", 1, "--overwrite", code=1)
+        self.profile("--param", "n=2", "--warmup-queries", 1, "--overwrite", code=2)
         self.assertIn("n=2", self.done.stderr)
 
     def test_max_failed_sets_exit_status(self):
