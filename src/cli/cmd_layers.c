@@ -353,7 +353,7 @@ static const struct option_row ROWS[] = {
     LIST_ROW("dim", args.dim_words, "NAME=N",
              "sizes of an ONNX file: seq=128, x.2=640, an input x=1x3x640x640"),
     LIST_ROW("hardware", args.hardware, "ID",
-             "of an ONNX model's estimate: an ID of `ipw list hardware` (default: this processor)"),
+             "ONNX: estimate for this ID of `ipw list hardware` (default: here)"),
     LIST_ROW("hardware-file", args.hardware_files, "FILE",
              "the same, described in a file of `ipw estimate calibrate`"),
     TEXT_ROW("prompt-tokens", args.prompts, "LIST", "prompt lengths (default: 32,128,512)"),

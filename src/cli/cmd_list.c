@@ -420,12 +420,10 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, workloads, studies, agents, tools, analyses, plots, "
-        "exports, "
-        "sensors,\n"
-        "stores, hardware, models, findings, runs or all. Shows a one-line description of each, "
-        "and what is\n"
-        "missing for those that this build or machine cannot use. -v also shows their parameters.\n"
+        "KIND is clients, datasets, graders, workloads, studies, agents, tools, analyses, plots,\n"
+        "exports, sensors, stores, hardware, models, findings, runs or all. Shows a one-line\n"
+        "description of each, and what is missing for those that this build or machine cannot\n"
+        "use. -v also shows their parameters.\n"
         "With ID, shows one device with every figure and its source, or one model with its family\n"
         "and size. `ipw list runs [DIR]` lists the runs saved in DIR (default: runs).",
     .rows = ROWS,

@@ -512,7 +512,7 @@ static const struct option_row ROWS[] = {
     TEXT_ROW("baseline", args.baseline, "SETTING",
              "reference for savings and quality (default: the first)"),
     TEXT_ROW("quality", args.quality, "NAME",
-             "quality of a setting: a column, a metric of the runs (wer), or a CSV file"),
+             "quality of a setting: a column, a metric of the runs, or a CSV file"),
     CHOICE_ROW("quality-better", args.quality_better, "WHICH", BETTER,
                "lower or higher (default: that of the metric, else higher)"),
     NUMBER_ROW("min-quality", args.limits[LIMIT_QUALITY], "PERCENT",

@@ -33,7 +33,7 @@ static const char *const TASKS[] = {"answer", "perplexity", NULL};
 
 static const struct option_row ROWS[] = {
     TEXT_ROW("workload", command.common.workload, "NAME",
-             "application in this process: vit, yolo, whisper ... (`ipw list workloads`)"),
+             "application in this process: vit, yolo ... (`ipw list workloads`)"),
     PROFILE_WHAT_OPTION_ROWS(command.common),
     CHOICE_ROW("task", command.task, "TASK", TASKS,
                "answer (default); perplexity: score the text of --dataset FILE.txt"),
