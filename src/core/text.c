@@ -98,14 +98,6 @@ void text_clear(struct text *text)
         text->bytes[0] = '\0';
 }
 
-void text_recycle(struct text *text, size_t kept)
-{
-    if (text->capacity > kept || text->failed)
-        text_release(text);
-    else
-        text_clear(text);
-}
-
 void text_drop(struct text *text, size_t length)
 {
     if (!length)
@@ -303,15 +295,9 @@ bool str_ends(const char *string, const char *ending)
     return length >= tail && str_equal(string + length - tail, ending);
 }
 
-static char ascii_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-/* Not tolower: each header of a request is compared with dozens of names. */
 bool str_equal_nocase(const char *a, const char *b)
 {
-    while (*a && (*a == *b || ascii_lower(*a) == ascii_lower(*b))) {
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
         a++;
         b++;
     }

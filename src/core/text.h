@@ -20,8 +20,6 @@ struct text {
 
 void text_release(struct text *text);
 void text_clear(struct text *text);
-/* Clears it, and keeps a buffer of at most `kept` bytes for the next use. */
-void text_recycle(struct text *text, size_t kept);
 void text_drop(struct text *text, size_t length); /* the first bytes */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);

@@ -135,8 +135,7 @@ static bool host_name(const char *host, char *to, size_t size)
     if (*rest && (*rest != ':' || !rest[1] || rest[1 + strspn(rest + 1, "0123456789")] ||
                   strlen(rest) > strlen(":65535")))
         return false;
-    memcpy(to, begin, (size_t)(end - begin));
-    to[end - begin] = '\0';
+    str_format(to, size, "%.*s", (int)(end - begin), begin);
     return true;
 }
 

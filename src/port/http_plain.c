@@ -27,8 +27,6 @@ enum {
     READ = 64 * 1024,
     READS = 4, /* per event: other connections wait too */
     KEPT_MAX = 1024,
-    SPARE_MAX = 1024,  /* ended calls whose memory the next ones use ... */
-    SPARE_TEXT = 4096, /* ... with buffers of up to these bytes */
     TRIALS =
         16, /* concurrent connections on probation for a server whose keep-alive behavior is unknown */
     TRIALS_PASSED = 5, /* after which its behavior is known */
@@ -94,8 +92,6 @@ struct plain_pool {
     struct link *kept;
     size_t kept_count;
     struct plain_call *calls;
-    struct plain_call *spare; /* linked by `next` */
-    size_t spare_count;
     bool has_resumed;
     nanos next_check; /* when deadlines are checked next */
     char buffer[READ];
@@ -260,38 +256,6 @@ static struct link *connect_new(struct plain_call *call)
     return link;
 }
 
-/* ---- the memory of calls ---- */
-
-static void free_call(struct plain_call *call)
-{
-    text_release(&call->out);
-    text_release(&call->in);
-    text_release(&call->response.lines);
-    free(call);
-}
-
-/* Memory of a call that has ended: a short request would otherwise allocate and free four parts. */
-static struct plain_call *new_call(struct plain_pool *pool, const struct relay_request *request)
-{
-    struct plain_call *call = pool->spare;
-    if (call) {
-        pool->spare = call->next;
-        pool->spare_count--;
-    } else {
-        call = XNEW(call);
-    }
-    *call = (struct plain_call){
-        .base = {.is_plain = true},
-        .pool = pool,
-        .request = *request,
-        .out = call->out,
-        .in = call->in,
-        .response = {.lines = call->response.lines,
-                     .is_of_head = str_equal(request->method, "HEAD")},
-    };
-    return call;
-}
-
 /* ---- the end of a call ---- */
 
 static void release(struct plain_call *call)
@@ -303,16 +267,10 @@ static void release(struct plain_call *call)
         call->previous->next = call->next;
     else
         pool->calls = call->next;
-    if (pool->spare_count == SPARE_MAX) {
-        free_call(call);
-        return;
-    }
-    text_recycle(&call->out, SPARE_TEXT);
-    text_recycle(&call->in, SPARE_TEXT);
-    text_recycle(&call->response.lines, SPARE_TEXT);
-    call->next = pool->spare;
-    pool->spare = call;
-    pool->spare_count++;
+    text_release(&call->out);
+    text_release(&call->in);
+    text_release(&call->response.lines);
+    free(call);
 }
 
 static void drop_connection(struct plain_call *call)
@@ -689,7 +647,11 @@ static void start_again(struct plain_call *call)
 enum err plain_call_start(struct plain_pool *pool, const struct relay_request *request,
                           struct plain_call **out, struct error *why)
 {
-    struct plain_call *call = *out = new_call(pool, request);
+    struct plain_call *call = *out = XNEW(call);
+    call->base.is_plain = true;
+    call->pool = pool;
+    call->request = *request;
+    call->response.is_of_head = str_equal(request->method, "HEAD");
     call->server = find_server(pool, request->url);
     write_request(call);
     bool is_open = call->server && open_connection(call, true);
@@ -780,10 +742,6 @@ void plain_pool_free(struct plain_pool *pool)
     for (struct link *link = pool->kept, *next; link; link = next) {
         next = link->next;
         close_link(link);
-    }
-    for (struct plain_call *call = pool->spare, *next; call; call = next) {
-        next = call->next;
-        free_call(call);
     }
     while (pool->servers) {
         struct server *server = pool->servers;

@@ -80,6 +80,14 @@ static void discard_body(struct http_exchange *exchange)
     text_release(&exchange->body);
 }
 
+static void recycle(struct text *text)
+{
+    if (text->capacity > KEPT)
+        text_release(text);
+    else
+        text_clear(text);
+}
+
 /* complete: the client received all of the response. */
 static void end_exchange(struct connection *connection, bool complete)
 {
@@ -89,8 +97,8 @@ static void end_exchange(struct connection *connection, bool complete)
         options->ended(options->context, exchange, complete);
     discard_body(exchange);
     request_head_release(&exchange->request);
-    text_recycle(&exchange->headers, KEPT);
-    text_recycle(&exchange->out, KEPT);
+    recycle(&exchange->headers);
+    recycle(&exchange->out);
     *exchange = (struct http_exchange){
         .connection = connection, .headers = exchange->headers, .out = exchange->out};
     connection->has_head = false;
@@ -290,7 +298,7 @@ static void take_buffered(struct connection *connection)
     struct text *in = &connection->in;
     text_drop(in, take_input(connection, in->bytes, in->length));
     if (!in->length)
-        text_recycle(in, KEPT);
+        recycle(in);
 }
 
 /* ---- reading ---- */

@@ -32,8 +32,6 @@ enum {
     HELD_MAX = 4 * 1024 * 1024,       /* bytes of a response that is held for its energy ... */
     HELD_ALL_MAX = 256 * 1024 * 1024, /* ... and of all of them */
     SHOWN_REQUESTS = 100,
-    SPARE_MAX = 1024,  /* ended transfers whose memory the next ones use ... */
-    SPARE_TEXT = 4096, /* ... with buffers of up to these bytes */
 };
 #define CONNECT_LIMIT (10 * NS_PER_S)
 #define REQUEST_LIMIT (30 * NS_PER_S)
@@ -57,8 +55,6 @@ struct proxy {
     struct http_relay *relay;
     struct status *status;
     struct transfer *transfers;
-    struct transfer *spare; /* linked by `next` */
-    size_t spare_count;
     uint64_t next_id;
     size_t held; /* bytes of held responses */
     pthread_t thread;
@@ -438,49 +434,9 @@ static enum err start_call(struct transfer *transfer, struct error *why)
     return http_relay_start(proxy->relay, &request, &transfer->call, why);
 }
 
-static void free_transfer(struct transfer *transfer)
-{
-    text_release(&transfer->url);
-    text_release(&transfer->headers);
-    text_release(&transfer->body);
-    text_release(&transfer->connection);
-    free(transfer);
-}
-
-/* Its memory is for the next transfer: a short request would otherwise allocate and free four parts. */
-static void recycle_transfer(struct transfer *transfer)
-{
-    struct proxy *proxy = transfer->proxy;
-    if (proxy->spare_count == SPARE_MAX) {
-        free_transfer(transfer);
-        return;
-    }
-    text_recycle(&transfer->url, SPARE_TEXT);
-    text_recycle(&transfer->headers, SPARE_TEXT);
-    text_recycle(&transfer->body, SPARE_TEXT);
-    text_recycle(&transfer->connection, SPARE_TEXT);
-    transfer->next = proxy->spare;
-    proxy->spare = transfer;
-    proxy->spare_count++;
-}
-
-static struct transfer *take_spare(struct proxy *proxy)
-{
-    struct transfer *transfer = proxy->spare;
-    if (!transfer)
-        return XNEW(transfer);
-    proxy->spare = transfer->next;
-    proxy->spare_count--;
-    *transfer = (struct transfer){.url = transfer->url,
-                                  .headers = transfer->headers,
-                                  .body = transfer->body,
-                                  .connection = transfer->connection};
-    return transfer;
-}
-
 static struct transfer *new_transfer(struct proxy *proxy, struct http_exchange *exchange)
 {
-    struct transfer *transfer = take_spare(proxy);
+    struct transfer *transfer = XNEW(transfer);
     transfer->proxy = proxy;
     transfer->exchange = exchange;
     transfer->next = proxy->transfers;
@@ -620,9 +576,13 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
         transfer->previous->next = transfer->next;
     else
         proxy->transfers = transfer->next;
+    text_release(&transfer->url);
+    text_release(&transfer->headers);
+    text_release(&transfer->body);
+    text_release(&transfer->connection);
     release_held(transfer);
     text_release(&transfer->filter.held);
-    recycle_transfer(transfer);
+    free(transfer);
     atomic_fetch_sub(&proxy->in_flight, 1);
 }
 
@@ -727,10 +687,6 @@ static void release(struct proxy *proxy)
     http_access_free(proxy->access);
     http_relay_free(proxy->relay);
     event_loop_free(proxy->loop);
-    for (struct transfer *transfer = proxy->spare, *next; transfer; transfer = next) {
-        next = transfer->next;
-        free_transfer(transfer);
-    }
     status_free(proxy->status);
     free(proxy->settled);
     pthread_mutex_destroy(&proxy->lock);
