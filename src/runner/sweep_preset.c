@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clients/client.h"
 #include "core/knob.h"
 #include "core/memory.h"
 #include "core/params.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/xalloc.h"
+#include "engine/onnx.h"
 #include "engine/shipped.h"
 #include "workloads/workload.h"
 
@@ -181,13 +183,31 @@ static enum err add_knobs(const struct sweep_preset *preset, const char *const *
     return ERR_OK;
 }
 
+/* Whether the engine of the study's workload runs here: else every attempt would fail. */
+static enum err check_engine(const struct sweep_preset *preset, const struct sweep_expansion *words,
+                             struct error *why)
+{
+    const char *version;
+    struct error missing = {0};
+    bool is_text = false;
+    for (size_t i = 0; i < words->word_count && !is_text; i++)
+        is_text = str_equal(words->words[i], WORKLOAD_TEXT);
+    const struct client_driver *llama = client_driver_find("llama", NULL);
+    enum err err = is_text ? llama->available(NULL, &missing) : onnx_available(&version, &missing);
+    return err ? err_set(why, ERR_UNSUPPORTED, "preset %s cannot run here: %s", preset->name,
+                         missing.text)
+               : ERR_OK;
+}
+
 enum err sweep_preset_expand(const struct sweep_preset *preset, const char *const *knobs,
                              size_t knob_count, const char *const *words, size_t word_count,
                              struct sweep_expansion *out, struct text *left_out, struct error *why)
 {
     *out = (struct sweep_expansion){0};
     add_options(preset, words, word_count, out);
-    enum err err = add_knobs(preset, knobs, knob_count, out, left_out, why);
+    enum err err = check_engine(preset, out, why);
+    if (!err)
+        err = add_knobs(preset, knobs, knob_count, out, left_out, why);
     if (err)
         sweep_expansion_release(out);
     return err;

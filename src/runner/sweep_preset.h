@@ -26,7 +26,8 @@ struct sweep_expansion {
 
 /* The user's knobs replace those of the same name, and follow.  The user's words follow; an option that they give
  * replaces the preset's, with the knob that it takes.  Shipped models that are not installed are left out, with a line
- * for each in *left_out.  ERR_NOT_FOUND if nothing is left. */
+ * for each in *left_out.  ERR_NOT_FOUND if nothing is left; ERR_UNSUPPORTED, with the reason, if its engine does not run
+ * here. */
 enum err sweep_preset_expand(const struct sweep_preset *preset, const char *const *knobs,
                              size_t knob_count, const char *const *words, size_t word_count,
                              struct sweep_expansion *out, struct text *left_out, struct error *why)

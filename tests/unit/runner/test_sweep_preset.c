@@ -70,6 +70,20 @@ static void refuses_what_leaves_nothing(void **state)
     text_release(&lines);
 }
 
+static void refuses_a_study_that_cannot_run(void **state)
+{
+    (void)state;
+    struct sweep_expansion expansion;
+    struct text lines = {0};
+    struct error why = {0};
+    setenv("IPW_ONNXRUNTIME_LIB", "/nowhere/libonnxruntime.so", 1);
+    assert_int_equal(sweep_preset_expand(&TWO, NULL, 0, NULL, 0, &expansion, &lines, &why),
+                     ERR_UNSUPPORTED);
+    unsetenv("IPW_ONNXRUNTIME_LIB");
+    assert_non_null(strstr(why.text, "preset two cannot run here: "));
+    text_release(&lines);
+}
+
 static void knobs_are_parameters_of_the_workload(void **state)
 {
     (void)state;
@@ -143,6 +157,7 @@ static void all_knobs_are_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_a_study_that_cannot_run), /* before the library is loaded */
         cmocka_unit_test(expands_with_the_users_choices),
         cmocka_unit_test(refuses_what_leaves_nothing),
         cmocka_unit_test(knobs_are_parameters_of_the_workload),
