@@ -187,7 +187,7 @@ static void write_workloads(const struct family *family, bool color, struct text
 static void write_predictions(const struct family *family, bool color, struct text *out)
 {
     const struct table_column COLUMNS[] = {{"  model", false},
-                                           {"measured here", true},
+                                           {"on this machine", true},
                                            {"estimated", true},
                                            {"time", true},
                                            {"per", false}};
