@@ -205,6 +205,75 @@ static void add_limits(const struct settings *all, struct text *out)
         text_add(out, " Energies are estimated, not measured.");
 }
 
+/* Of the best quality, which a setting must have to be proposed instead. */
+#define QUALITY_KEPT 0.95
+
+static double quality_of(const struct settings *all, size_t point)
+{
+    return all->qualities[point][all->points.quality];
+}
+
+static bool is_better_quality(const struct settings *all, double a, double b)
+{
+    return all->points.qualities[all->points.quality].is_lower_better ? a < b : a > b;
+}
+
+/* The setting of the best quality, the cheaper of equals; -1: fewer than two have one, or all have the same. */
+static long best_quality(const struct settings *all)
+{
+    long best = -1;
+    bool differs = false;
+    for (size_t i = 0; i < all->points.sweep.point_count; i++) {
+        size_t p = all->order[i]; /* by energy */
+        double quality = quality_of(all, p);
+        if (!is_known(quality) || !is_known(all->figures[p].joules))
+            continue;
+        differs |= best >= 0 && quality != quality_of(all, (size_t)best);
+        if (best < 0 || is_better_quality(all, quality, quality_of(all, (size_t)best)))
+            best = (long)p;
+    }
+    return differs ? best : -1;
+}
+
+/* The cheapest setting with at least QUALITY_KEPT of that quality, which may be its own. */
+static size_t cheapest_of_quality(const struct settings *all, size_t best)
+{
+    double limit = all->points.qualities[all->points.quality].is_lower_better
+                       ? quality_of(all, best) / QUALITY_KEPT
+                       : quality_of(all, best) * QUALITY_KEPT;
+    for (size_t i = 0; i < all->points.sweep.point_count; i++) {
+        size_t p = all->order[i];
+        double quality = quality_of(all, p);
+        if (is_known(quality) && !is_better_quality(all, limit, quality) &&
+            is_known(all->figures[p].joules))
+            return p;
+    }
+    return best;
+}
+
+/* " In these runs A has the best map_50, 0.9; B comes within 5 % of it with the least energy, 39 % less." */
+static void add_quality(const struct settings *all, struct text *out)
+{
+    long best = best_quality(all);
+    if (best < 0)
+        return;
+    size_t cheapest = cheapest_of_quality(all, (size_t)best);
+    const char *name = all->points.qualities[all->points.quality].name;
+    text_add(out, " In these runs ");
+    sweep_setting(&all->points.sweep, (size_t)best, out);
+    text_addf(out, " has the best %s, %.3g", name, quality_of(all, (size_t)best));
+    if (cheapest == (size_t)best) {
+        text_addf(out, ", and nothing cheaper comes within %.0f %% of it.",
+                  100 * (1 - QUALITY_KEPT));
+        return;
+    }
+    text_add(out, "; ");
+    sweep_setting(&all->points.sweep, cheapest, out);
+    text_addf(out, " comes within %.0f %% of it with the least energy, %.0f %% less.",
+              100 * (1 - QUALITY_KEPT),
+              100 * (1 - all->figures[cheapest].joules / all->figures[best].joules));
+}
+
 static void put_conclusion(struct result *result, const struct settings *all)
 {
     const struct clock_choice *choice = &all->choice;
@@ -214,6 +283,7 @@ static void put_conclusion(struct result *result, const struct settings *all)
     else
         text_addf(&answer, "No setting is shown to save energy: %s.", choice->reason);
     add_limits(all, &answer);
+    add_quality(all, &answer);
     result_text(result, "conclusion", text_get(&answer));
     result_number(result, "saving_pct",
                   choice->flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice->saving, "");

@@ -210,7 +210,7 @@ static const struct {
     {"clients", list_clients, false},      {"datasets", list_datasets, false},
     {"datasets", list_presets, false},     {"graders", list_graders, false},
     {"workloads", list_workloads, false},  {"studies", list_studies, true},
-    {"agents", list_agents, true},        {"tools", list_tools, false},
+    {"agents", list_agents, true},         {"tools", list_tools, false},
     {"analyses", list_analyses, false},    {"plots", list_plots, false},
     {"exports", list_exports, false},      {"sensors", list_sensors, false},
     {"stores", list_stores, true},         {"hardware", listing_put_hardware, false},

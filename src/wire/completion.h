@@ -48,12 +48,12 @@ struct completion {
     double images, audio_s, denoise_steps;
     struct text artifact;       /* a generated file; empty: none */
     char artifact_extension[8]; /* "png" */
-    int status;             /* HTTP status; 0 when there was none */
-    char finish_reason[32]; /* "stop", "length" ...; "" unknown */
-    char count_problem[96]; /* why a count reported by the server was dropped; "" for none */
-    bool rejects_tools;     /* after a failure: the service or the model does not support tools */
-    bool retryable;         /* after a failure: the same request may succeed later */
-    double retry_after_s;   /* delay requested by the server; UNKNOWN without */
+    int status;                 /* HTTP status; 0 when there was none */
+    char finish_reason[32];     /* "stop", "length" ...; "" unknown */
+    char count_problem[96];     /* why a count reported by the server was dropped; "" for none */
+    bool rejects_tools;   /* after a failure: the service or the model does not support tools */
+    bool retryable;       /* after a failure: the same request may succeed later */
+    double retry_after_s; /* delay requested by the server; UNKNOWN without */
 };
 
 /* Empty, with every figure unknown. */

@@ -93,6 +93,21 @@ class Analyze(Reading):
                                                         for f in (0.98, 1.02) for n in (2, 1, 20)])
         self.assertEqual(self.sweep_result(twice)["data"]["best"][0]["not_distinguishable"], 1)
 
+    def quality_sentence(self, name, better, rows):
+        attempts = [((n,), {"joules": joules, "seconds": 1, "quality": {name: (value, better)}}) for n, joules, value in rows]
+        sweep = write_sweep(self.path / name, ("n",), attempts, command=("--workload", "x", "{n}"), profile=True)
+        said = " ".join(self.run_ok("analyze", sweep, "--analysis", "sweep").split())
+        return said[said.find("In these runs"):said.find(" best objective")]
+
+    def test_cheapest_setting_of_nearly_the_best_quality_is_named(self):
+        self.assertEqual(self.quality_sentence("map_50", "higher", ((1, 40, 0.90), (2, 30, 0.86), (3, 20, 0.85), (4, 10, 0.5))),
+                         "In these runs n=1 has the best map_50, 0.9; n=2 comes within 5 % of it with the least energy, 25 % less.")
+        self.assertEqual(self.quality_sentence("wer", "lower", ((1, 40, 0.100), (2, 30, 0.105), (3, 20, 0.106))),
+                         "In these runs n=1 has the best wer, 0.1; n=2 comes within 5 % of it with the least energy, 25 % less.")
+        self.assertEqual(self.quality_sentence("fid", "lower", ((1, 40, 2), (2, 30, 3), (3, 20, 4))),
+                         "In these runs n=1 has the best fid, 2, and nothing cheaper comes within 5 % of it.")
+        self.assertEqual(self.quality_sentence("top_1", "higher", ((1, 40, 0.9), (2, 30, 0.9))), "")
+
     def test_incomplete_sweep_is_reported_first(self):
         sweep = write_sweep(self.path / "part", ("gpu-clock",), [((900,), {"joules": 5, "seconds": 1})],
                            planned=[(1200,), (600,)], ended=False)

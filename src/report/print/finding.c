@@ -52,14 +52,17 @@ static void add_phrase(const struct result *result, const struct result_phrase *
     char figure[LAYOUT_CELL_MAX], high[LAYOUT_CELL_MAX];
     if (!result_is_known(item) || (item->kind == RESULT_COUNT && item->number == 0))
         return;
-    if (item->kind == RESULT_TEXT)
-        chars_copy(figure, plain_text(result_string(item)).text);
-    else if (item->kind == RESULT_NUMBER && !item->unit[0] && !is_known(item->error))
+    text_add(out, phrase->before + (out->length ? 0 : strspn(phrase->before, ", ")));
+    if (item->kind == RESULT_TEXT) { /* of any length */
+        text_add_plain(out, result_string(item));
+        text_add(out, phrase->after);
+        return;
+    }
+    if (item->kind == RESULT_NUMBER && !item->unit[0] && !is_known(item->error))
         chars_format(figure, "%.*f", fabs(item->number) < 10 ? 2 : 0, item->number);
     else
         layout_number(figure, item->number, item->error, item->unit);
-    text_addf(out, "%s%s%s", phrase->before + (out->length ? 0 : strspn(phrase->before, ", ")),
-              figure, phrase->after);
+    text_addf(out, "%s%s", figure, phrase->after);
     if (is_known(item->low) && is_known(item->high) && str_equal(item->unit, "%")) {
         layout_number(figure, item->low, UNKNOWN, item->unit);
         layout_number(high, item->high, UNKNOWN, item->unit);
@@ -166,10 +169,12 @@ void result_findings(const struct result *results, size_t count, size_t lines, s
     put_warnings(results, count, lines > used ? lines - used : 0, out);
 }
 
+enum { CONCLUSION_LINES = 8 };
+
 void result_brief(const struct result *result, size_t rows, bool color, struct text *out)
 {
     struct text words = words_of(result);
-    wrap_words(out, "", 1, 4, text_get(&words));
+    wrap_words(out, "", 1, CONCLUSION_LINES, text_get(&words));
     if (!result->err)
         result_tables(result, rows, color, out);
     put_warnings(result, 1, FINDING_LINES, out);

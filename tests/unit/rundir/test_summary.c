@@ -66,7 +66,8 @@ static void test_every_view_has_consecutive_rows(void **state)
     assert_string_equal(summary_index(SUMMARY_INDEXES - 1)->index_name, "run_kind");
     assert_string_equal(summary_index(summary_index_place(SUMMARY_INDEX_ipj))->index_name, "ipj");
     assert_string_equal(summary_gauge(0)->gauge_label, "status=completed");
-    assert_string_equal(summary_gauge(SUMMARY_GAUGES - 1)->gauge_name, "ipw_run_energy_per_audio_second_joules");
+    assert_string_equal(summary_gauge(SUMMARY_GAUGES - 1)->gauge_name,
+                        "ipw_run_energy_per_audio_second_joules");
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
         assert_true(!field->report || strncmp(field->at.path, "ipw.", 4) == 0);
 }
