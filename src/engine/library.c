@@ -1,11 +1,9 @@
 /* Opens libllama: finds the file, checks that it is compatible, initializes its backends, and captures
  * its log.  All state is one struct per process behind a lock; the library is never closed. */
 #include <ctype.h>
-#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/log.h"
 #include "core/xalloc.h"
@@ -235,53 +233,10 @@ static enum err open_file(const char *path, bool accept_untested, struct error *
 
 /* ---- searching ---- */
 
-static bool is_library(const char *name)
-{
-    return str_starts(name, "libllama.") && strstr(name, ".so");
-}
-
-/* The libllama of a directory, NULL if there is none: the unversioned name is the shortest and sorts before versioned
- * ones. */
-static char *find_in(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return NULL;
-    char best[sizeof((struct dirent *)0)->d_name] = "";
-    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        const char *name = entry->d_name;
-        if (is_library(name) && (!best[0] || strlen(name) < strlen(best) ||
-                                 (strlen(name) == strlen(best) && strcmp(name, best) < 0)))
-            chars_copy(best, name);
-    }
-    closedir(dir);
-    return best[0] ? path_join(folder, best) : NULL;
-}
-
-/* The file itself, or the libllama in that directory; NULL if there is none. */
-static char *find_at(const char *path)
-{
-    struct stat found;
-    if (stat(path, &found))
-        return NULL;
-    return S_ISDIR(found.st_mode) ? find_in(path) : xstrdup(path);
-}
-
-/* Installed with ipw, or by tools/setup in the source tree; NULL if there is none. */
-static char *find_installed(void)
-{
-    char *folder = shipped_path(INSTALLED_FOLDER);
-    char *file = folder ? find_in(folder) : NULL;
-    free(folder);
-    if (!file && IPW_LLAMA_FOLDER[0] != '\0')
-        file = find_in(IPW_LLAMA_FOLDER);
-    return file;
-}
-
 static enum err open_named(const char *path, const char *named_by, bool accept_untested,
                            struct error *why)
 {
-    char *file = find_at(path);
+    char *file = shipped_library_at(path, "libllama");
     if (!file)
         return err_set(why, ERR_UNSUPPORTED, "%s %s: no libllama there", named_by, path);
     struct error reason;
@@ -308,7 +263,7 @@ static enum err open_any(struct error *why)
         return open_named(process.requested, "library", false, why);
     if (from_environment && *from_environment)
         return open_named(from_environment, "IPW_LLAMA_LIB", true, why);
-    char *file = find_installed();
+    char *file = shipped_library(INSTALLED_FOLDER, IPW_LLAMA_FOLDER, "libllama");
     if (file) {
         struct error reason; /* it may be built for another architecture */
         enum err err = open_file(file, false, &reason);
@@ -337,7 +292,7 @@ enum err engine_library_open(const struct engine_library **out, struct error *wh
 
 enum err engine_library_use(const char *path, struct error *why)
 {
-    char *file = find_at(path);
+    char *file = shipped_library_at(path, "libllama");
     if (!file)
         return err_set(why, ERR_NOT_FOUND, "library=%s: no libllama there", path);
     enum err err = ERR_OK;

@@ -1,7 +1,6 @@
 /* Opens libonnxruntime: finds the file, checks its version, and creates the environment of all sessions. */
 #include "engine/ort_library.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,46 +165,9 @@ static enum err open_file(const char *path, struct error *why)
     return err;
 }
 
-/* The libonnxruntime of a directory, NULL if there is none: the name with the shortest version, not a provider's. */
-static char *find_in(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return NULL;
-    char best[sizeof((struct dirent *)0)->d_name] = "";
-    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        const char *name = entry->d_name;
-        if (str_starts(name, "libonnxruntime.so") &&
-            (!best[0] || strlen(name) < strlen(best) || strcmp(name, best) < 0))
-            chars_copy(best, name);
-    }
-    closedir(dir);
-    return best[0] ? path_join(folder, best) : NULL;
-}
-
-/* The file itself, or the library in that directory; NULL if there is none. */
-static char *find_at(const char *path)
-{
-    struct stat found;
-    if (stat(path, &found))
-        return NULL;
-    return S_ISDIR(found.st_mode) ? find_in(path) : xstrdup(path);
-}
-
-/* Installed with ipw, or by tools/setup in the source tree; NULL if there is none. */
-static char *find_installed(void)
-{
-    char *folder = shipped_path(INSTALLED_FOLDER);
-    char *file = folder ? find_in(folder) : NULL;
-    free(folder);
-    if (!file && IPW_ONNXRUNTIME_FOLDER[0] != '\0')
-        file = find_in(IPW_ONNXRUNTIME_FOLDER);
-    return file;
-}
-
 static enum err open_named(const char *path, const char *named_by, struct error *why)
 {
-    char *file = find_at(path);
+    char *file = shipped_library_at(path, "libonnxruntime");
     if (!file)
         return err_set(why, ERR_UNSUPPORTED, "%s %s: no libonnxruntime there", named_by, path);
     struct error reason;
@@ -221,7 +183,7 @@ static enum err open_any(struct error *why)
     const char *given = getenv(VARIABLE);
     if (given && *given)
         return open_named(given, VARIABLE, why);
-    char *file = find_installed();
+    char *file = shipped_library(INSTALLED_FOLDER, IPW_ONNXRUNTIME_FOLDER, "libonnxruntime");
     if (file) {
         enum err err = open_file(file, why);
         free(file);
@@ -241,7 +203,7 @@ static enum err open_any(struct error *why)
 /* ERR_USAGE if the path names another file than the open one. */
 static enum err check_same(const char *path, struct error *why)
 {
-    char *file = find_at(path);
+    char *file = shipped_library_at(path, "libonnxruntime");
     struct stat wanted, used;
     bool is_other = !file || stat(file, &wanted) || stat(process.library.path, &used) ||
                     wanted.st_dev != used.st_dev || wanted.st_ino != used.st_ino;

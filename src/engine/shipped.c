@@ -235,3 +235,42 @@ char *shipped_data(const char *relative)
     text_release(&roots);
     return found;
 }
+
+/* ---- libraries ---- */
+
+static bool is_library(const char *file, const char *name)
+{
+    return str_starts(file, name) && file[strlen(name)] == '.' && strstr(file, ".so");
+}
+
+static char *library_in(const char *folder, const char *name)
+{
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return NULL;
+    char best[sizeof((struct dirent *)0)->d_name] = "";
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        const char *file = entry->d_name;
+        if (is_library(file, name) && (!best[0] || strlen(file) < strlen(best) ||
+                                       (strlen(file) == strlen(best) && strcmp(file, best) < 0)))
+            chars_copy(best, file);
+    }
+    closedir(dir);
+    return best[0] ? path_join(folder, best) : NULL;
+}
+
+char *shipped_library_at(const char *path, const char *name)
+{
+    struct stat found;
+    if (stat(path, &found))
+        return NULL;
+    return S_ISDIR(found.st_mode) ? library_in(path, name) : xstrdup(path);
+}
+
+char *shipped_library(const char *installed, const char *built, const char *name)
+{
+    char *folder = shipped_path(installed);
+    char *file = folder ? library_in(folder, name) : NULL;
+    free(folder);
+    return file || !built[0] ? file : library_in(built, name);
+}

@@ -31,6 +31,12 @@ void shipped_list_onnx(struct shipped_names *out);
 /* The path of a file or folder of the shipped data ("data/scenes"), to be freed; NULL: it is not there. */
 char *shipped_data(const char *relative);
 
+/* A library NAME.so... that is opened at run time: the file `path` itself, or the one in that directory; and the one
+ * installed with ipw in `installed` (relative to the program), else in `built`, a folder of the source tree.  Of several
+ * the one with the shortest name, which has no version.  To be freed; NULL: there is none. */
+char *shipped_library_at(const char *path, const char *name);
+char *shipped_library(const char *installed, const char *built, const char *name);
+
 /* A path relative to the directory of this program; NULL when that is unknown. */
 char *shipped_path(const char *relative);
 

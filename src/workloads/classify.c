@@ -193,9 +193,9 @@ static enum err check_labels(const struct classifier *classifier, struct error *
     return labels_check(&classifier->labels, (size_t)output->shape[1], facts->path, why);
 }
 
-static enum err open_files(const struct model_files *files, struct classifier *out,
-                           struct error *why)
+static enum err open_files(const struct model_files *files, void *state, struct error *why)
 {
+    struct classifier *out = state;
     static const char *const NAMES[] = {"model.onnx", "onnx/model.onnx", NULL};
     struct jv *config = NULL;
     enum err err = vision_open(files, NAMES, "logits", &out->model, why);
@@ -224,17 +224,7 @@ static void close_classifier(struct workload *workload)
 static enum err open_classifier(const struct workload_config *config, struct workload *out,
                                 struct error *why)
 {
-    struct model_files files;
-    enum err err = model_files_open(config, &files, why);
-    if (err)
-        return err;
-    struct classifier *classifier = XNEW(classifier);
-    out->state = classifier;
-    err = open_files(&files, classifier, why);
-    model_files_release(&files);
-    if (err)
-        close_classifier(out);
-    return err;
+    return model_files_load(config, sizeof(struct classifier), open_files, out, why);
 }
 
 /* ---- a query ---- */

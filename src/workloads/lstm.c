@@ -103,9 +103,9 @@ static size_t longest(const struct text_classifier *classifier, const struct jv 
     return trained >= LENGTH_MIN && trained <= LENGTH_MAX ? (size_t)trained : DEFAULT_LENGTH;
 }
 
-static enum err open_files(const struct model_files *files, struct text_classifier *out,
-                           struct error *why)
+static enum err open_files(const struct model_files *files, void *state, struct error *why)
 {
+    struct text_classifier *out = state;
     static const char *const NAMES[] = {"model.onnx", "onnx/model.onnx", NULL};
     struct jv *config = NULL;
     enum err err = model_files_session(files, NAMES, &out->session, why);
@@ -138,17 +138,7 @@ static void close_classifier(struct workload *workload)
 static enum err open_classifier(const struct workload_config *config, struct workload *out,
                                 struct error *why)
 {
-    struct model_files files;
-    enum err err = model_files_open(config, &files, why);
-    if (err)
-        return err;
-    struct text_classifier *classifier = XNEW(classifier);
-    out->state = classifier;
-    err = open_files(&files, classifier, why);
-    model_files_release(&files);
-    if (err)
-        close_classifier(out);
-    return err;
+    return model_files_load(config, sizeof(struct text_classifier), open_files, out, why);
 }
 
 /* ---- a query ---- */

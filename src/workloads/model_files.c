@@ -66,6 +66,23 @@ void model_files_release(struct model_files *files)
     *files = (struct model_files){0};
 }
 
+enum err model_files_load(const struct workload_config *config, size_t size,
+                          enum err (*load)(const struct model_files *files, void *state,
+                                           struct error *why),
+                          struct workload *out, struct error *why)
+{
+    struct model_files files;
+    enum err err = model_files_open(config, &files, why);
+    if (err)
+        return err;
+    out->state = xcalloc(1, size);
+    err = load(&files, out->state, why);
+    model_files_release(&files);
+    if (err)
+        out->driver->close(out);
+    return err;
+}
+
 static char *existing(char *path)
 {
     if (file_exists(path))

@@ -15,6 +15,7 @@
 
 struct json;
 struct jv;
+struct workload;
 struct workload_config;
 
 /* Rows of a driver's list of client parameters. */
@@ -38,6 +39,13 @@ struct model_files {
 enum err model_files_open(const struct workload_config *config, struct model_files *out,
                           struct error *why) MUST_USE;
 void model_files_release(struct model_files *files);
+
+/* A workload's open: finds the files, allocates a zeroed state of `size` bytes and lets `load` fill it; after a failure the
+ * driver closes it. */
+enum err model_files_load(const struct workload_config *config, size_t size,
+                          enum err (*load)(const struct model_files *files, void *state,
+                                           struct error *why),
+                          struct workload *out, struct error *why) MUST_USE;
 
 /* The path of a file in the directory, to be freed; NULL if it does not exist.  `name` may have a subfolder:
  * "unet/model.onnx". */

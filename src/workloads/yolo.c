@@ -74,8 +74,9 @@ static enum err read_side(struct detector *out, struct error *why)
     return ERR_OK;
 }
 
-static enum err open_files(const struct model_files *files, struct detector *out, struct error *why)
+static enum err open_files(const struct model_files *files, void *state, struct error *why)
 {
+    struct detector *out = state;
     static const char *const NAMES[] = {"model.onnx", "onnx/model.onnx", "best.onnx", NULL};
     struct jv *config = NULL;
     enum err err = vision_open(files, NAMES, "output0", &out->model, why);
@@ -104,17 +105,7 @@ static void close_detector(struct workload *workload)
 static enum err open_detector(const struct workload_config *config, struct workload *out,
                               struct error *why)
 {
-    struct model_files files;
-    enum err err = model_files_open(config, &files, why);
-    if (err)
-        return err;
-    struct detector *detector = XNEW(detector);
-    out->state = detector;
-    err = open_files(&files, detector, why);
-    model_files_release(&files);
-    if (err)
-        close_detector(out);
-    return err;
+    return model_files_load(config, sizeof(struct detector), open_files, out, why);
 }
 
 /* ---- a query ---- */
