@@ -33,7 +33,8 @@ static const struct storage GGUF = {".gguf", "a GGUF file", GGUF_SUBFOLDERS, fal
 static const struct storage ONNX = {".onnx", "an ONNX file or a directory of them", ONNX_SUBFOLDERS,
                                     true};
 
-char *shipped_path(const char *relative)
+/* A path relative to the directory of this program; NULL when that is unknown. */
+static char *shipped_path(const char *relative)
 {
     char program[PATH_MAX]; /* the kernel returns no longer one */
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);

@@ -37,7 +37,4 @@ char *shipped_data(const char *relative);
 char *shipped_library_at(const char *path, const char *name);
 char *shipped_library(const char *installed, const char *built, const char *name);
 
-/* A path relative to the directory of this program; NULL when that is unknown. */
-char *shipped_path(const char *relative);
-
 #endif
